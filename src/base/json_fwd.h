@@ -1,0 +1,7 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace coppice {
+using Json = nlohmann::ordered_json;
+}

@@ -1,0 +1,103 @@
+#include "obs/metrics.h"
+
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+#include <prometheus/text_serializer.h>
+
+#include <sstream>
+
+namespace coppice::obs {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildGauge;
+using prometheus::BuildHistogram;
+using prometheus::Registry;
+
+prometheus::Gauge& gauge(Registry& r, const char* name, const char* help) {
+  return BuildGauge().Name(name).Help(help).Register(r).Add({});
+}
+
+prometheus::Counter& counter(Registry& r, const char* name, const char* help) {
+  return BuildCounter().Name(name).Help(help).Register(r).Add({});
+}
+
+prometheus::Histogram& seconds(Registry& r, const char* name, const char* help) {
+  // One millisecond to two minutes, about a factor of two apart: warm turns and cold 100k-token prefills both resolve.
+  static const prometheus::Histogram::BucketBoundaries bounds{0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2,
+                                                              0.5,   1,     2,     5,    10,   20,   60,  120};
+  return BuildHistogram().Name(name).Help(help).Register(r).Add({}, bounds);
+}
+
+std::array<prometheus::Counter*, 5> reused_by_source(Registry& r) {
+  auto& family = BuildCounter()
+                     .Name("coppice_prompt_tokens_reused_total")
+                     .Help("Prompt tokens whose KV was reused, by where it was found.")
+                     .Register(r);
+  return {&family.Add({{"source", "slot"}}), &family.Add({{"source", "donor"}}), &family.Add({{"source", "pool"}}),
+          &family.Add({{"source", "host"}}), &family.Add({{"source", "disk"}})};
+}
+
+}  // namespace
+
+Metrics::Metrics()
+    : registry_(std::make_shared<Registry>()),
+      kv_cells_used(
+          gauge(*registry_, "coppice_kv_cells_used", "KV cells that hold a token; a shared cell counts once.")),
+      kv_cells_total(gauge(*registry_, "coppice_kv_cells_total", "KV cells that the context has.")),
+      slots_busy(gauge(*registry_, "coppice_slots_busy", "Slots that run a request.")),
+      slots_total(gauge(*registry_, "coppice_slots_total", "Slots that the server has.")),
+      requests_queued(gauge(*registry_, "coppice_requests_queued", "Requests waiting for a slot or for cells.")),
+      queue_limit(gauge(*registry_, "coppice_queue_limit", "Requests that may wait; one more is refused.")),
+      connections_open(gauge(*registry_, "coppice_connections_open", "Open client connections.")),
+      sessions_known(gauge(*registry_, "coppice_sessions_known", "Sessions whose last prompt is remembered.")),
+      prompt_tokens(counter(*registry_, "coppice_prompt_tokens_total", "Prompt tokens of requests that began to run.")),
+      prompt_tokens_computed(
+          counter(*registry_, "coppice_prompt_tokens_computed_total", "Prompt tokens that the model evaluated.")),
+      prompt_tokens_reused(reused_by_source(*registry_)),
+      tokens_predicted(counter(*registry_, "coppice_tokens_predicted_total", "Tokens generated.")),
+      requests_finished(counter(*registry_, "coppice_requests_finished_total", "Requests that ran to their end.")),
+      requests_failed(counter(*registry_, "coppice_requests_failed_total", "Requests that ended with an error.")),
+      requests_cancelled(
+          counter(*registry_, "coppice_requests_cancelled_total", "Requests whose client went away before the end.")),
+      requests_refused(counter(*registry_, "coppice_requests_refused_total",
+                               "Requests refused because the queue was full or the server was shutting down.")),
+      requests_paused(counter(*registry_, "coppice_requests_paused_total",
+                              "Times a running request gave its cells to an older one, to recompute later.")),
+      cells_folded(
+          counter(*registry_, "coppice_kv_cells_folded_total", "Cells freed because a donor held the same tokens.")),
+      sequences_evicted(
+          counter(*registry_, "coppice_sequences_evicted_total", "Idle sequences cleared to make room for others.")),
+      streams_dropped(counter(*registry_, "coppice_streams_dropped_total", "Streams whose client read too slowly.")),
+      decode_steps(counter(*registry_, "coppice_engine_steps_total", "Batches that the model evaluated.")),
+      queue_seconds(seconds(*registry_, "coppice_queue_seconds", "Time from arrival to a slot.")),
+      prefill_seconds(seconds(*registry_, "coppice_prefill_seconds", "Time from slot to the last prompt token.")),
+      time_to_first_token_seconds(
+          seconds(*registry_, "coppice_time_to_first_token_seconds", "Time from arrival to the first sampled token.")),
+      step_seconds(seconds(*registry_, "coppice_engine_step_seconds", "Time of one engine step.")) {}
+
+Metrics::~Metrics() = default;
+
+std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }
+
+void Metrics::count_miss(const char* reason) {
+  BuildCounter()
+      .Name("coppice_prefix_misses_total")
+      .Help("Requests that reused less than could be hoped for, by reason.")
+      .Register(*registry_)
+      .Add({{"reason", reason}})
+      .Increment();
+}
+
+void Metrics::count_http(int status) {
+  BuildCounter()
+      .Name("coppice_http_responses_total")
+      .Help("HTTP responses, by status.")
+      .Register(*registry_)
+      .Add({{"code", std::to_string(status)}})
+      .Increment();
+}
+
+}  // namespace coppice::obs

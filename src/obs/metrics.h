@@ -1,0 +1,59 @@
+// Prometheus metrics, by name in one place. Thread-safe: every value is an atomic inside prometheus-cpp.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+
+namespace prometheus {
+class Counter;
+class Gauge;
+class Histogram;
+class Registry;
+}  // namespace prometheus
+
+namespace coppice::obs {
+
+class Metrics {
+ public:
+  Metrics();
+  ~Metrics();
+
+  // Prometheus text exposition format 0.0.4.
+  std::string text() const;
+
+ private:
+  std::shared_ptr<prometheus::Registry> registry_;
+
+ public:
+  prometheus::Gauge& kv_cells_used;
+  prometheus::Gauge& kv_cells_total;
+  prometheus::Gauge& slots_busy;
+  prometheus::Gauge& slots_total;
+  prometheus::Gauge& requests_queued;
+  prometheus::Gauge& queue_limit;
+  prometheus::Gauge& connections_open;
+  prometheus::Gauge& sessions_known;
+  prometheus::Counter& prompt_tokens;
+  prometheus::Counter& prompt_tokens_computed;
+  std::array<prometheus::Counter*, 5> prompt_tokens_reused;  // by source: slot, donor, pool, host, disk
+  prometheus::Counter& tokens_predicted;
+  prometheus::Counter& requests_finished;
+  prometheus::Counter& requests_failed;
+  prometheus::Counter& requests_cancelled;
+  prometheus::Counter& requests_refused;  // queue full, or shutting down
+  prometheus::Counter& requests_paused;   // gave their cells back and recomputed later
+  prometheus::Counter& cells_folded;      // duplicates freed by sharing a donor's equal prefix
+  prometheus::Counter& sequences_evicted;
+  prometheus::Counter& streams_dropped;  // clients that read too slowly
+  prometheus::Counter& decode_steps;
+  prometheus::Histogram& queue_seconds;
+  prometheus::Histogram& prefill_seconds;
+  prometheus::Histogram& time_to_first_token_seconds;
+  prometheus::Histogram& step_seconds;
+
+  void count_miss(const char* reason);  // coppice_prefix_misses_total{reason}
+  void count_http(int status);          // coppice_http_responses_total{code}
+};
+
+}  // namespace coppice::obs
