@@ -1,0 +1,54 @@
+// A request inside the scheduler: what was asked, how far it is, what to report.
+//
+// States of a request, and the function that moves it on:
+//
+//   state       holds               leaves by
+//   queued      nothing             admit: a slot is free, cells suffice   -> prefilling
+//                                   cancel, stop                           -> done
+//   prefilling  slot, cells         last prompt token evaluated            -> decoding
+//                                   pause: an older request needs cells    -> queued
+//                                   cancel, stop, failure                  -> done
+//   decoding    slot, cells         stop word, end of generation, length   -> done
+//                                   pause                                  -> queued
+//                                   cancel, stop, failure                  -> done
+//   done        nothing             -
+//
+// A paused request keeps its sampler, its text and its counts; it comes back with prompt + generated tokens as its
+// prompt. Whatever it leaves by, its slot keeps the tokens evaluated so far (spec B17), unless cache_prompt was false.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "sched/output_text.h"
+#include "sched/request.h"
+
+namespace coppice::sched {
+
+enum class Phase : std::uint8_t { queued, prefilling, decoding };
+
+struct Active {
+  explicit Active(Request r, TimePoint now)
+      : request(std::move(r)), text(std::move(request.text.stop)), input(request.prompt), arrived(now) {}
+
+  Request request;
+  OutputText text;
+  std::shared_ptr<const Tokens>
+      input;         // what has to be in the cells: the prompt, after a pause with the generated tokens
+  Tokens generated;  // sampled so far; the last one is not in the cells yet
+  Phase phase = Phase::queued;
+  Report report;
+  TimePoint arrived, admitted, prefilled;
+  bool prompt_accepted = false;  // the sampler has seen the prompt
+  bool started = false;          // was admitted at least once
+
+  TokenPos input_length() const { return static_cast<TokenPos>(input->size()); }
+  // The session that placement follows and records. The further ones of n completions stay out of it: the session is
+  // where the first one runs, and its next turn goes there.
+  std::optional<kv::SessionKey> session() const {
+    if (request.placement.session.empty() || request.placement.fork_of) return std::nullopt;
+    return kv::SessionKey{request.placement.ns, request.placement.session};
+  }
+};
+
+}  // namespace coppice::sched

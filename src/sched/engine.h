@@ -1,0 +1,24 @@
+// What the layers above know of the scheduler. All methods are thread-safe and return at once.
+#pragma once
+
+#include "base/error.h"
+#include "sched/request.h"
+
+namespace coppice::sched {
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+
+  // Queues the request; events follow on its sink. Errors (the sink then gets nothing): overloaded, context_overflow,
+  // invalid_request (unknown slot), unavailable (shutting down).
+  virtual Result<void> submit(Request request) = 0;
+
+  // The client went away. The request ends with on_failed(cancelled); its slot is free from the next step on.
+  virtual void cancel(RequestId id) = 0;
+
+  virtual RequestId next_id() = 0;
+  virtual Snapshot snapshot() const = 0;
+};
+
+}  // namespace coppice::sched

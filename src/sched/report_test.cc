@@ -1,0 +1,161 @@
+// What is reported of every request (spec A13, A14), n > 1, and how requests end.
+#include <gtest/gtest.h>
+
+#include "sched/test_world.h"
+
+namespace coppice::sched {
+namespace {
+
+Placement session(const std::string& name) { return {.session = name}; }
+
+TEST(Report, A14_NewSessionIsNew) {
+  World world;
+  EXPECT_EQ(world.ask(tokens_of(1, 10), session("a")).reason, kv::MissReason::fresh);
+  EXPECT_EQ(world.ask(tokens_of(2, 10)).reason, kv::MissReason::fresh);
+}
+
+TEST(Report, A14_DivergedSaysWhereAndShowsText) {
+  World world;
+  Tokens prompt = tokens_of(1, 50);
+  world.ask(prompt, session("a"));
+  prompt[20] = 999;
+  const Report report = world.ask(prompt, session("a"));
+  EXPECT_EQ(report.reason, kv::MissReason::diverged);
+  EXPECT_EQ(report.diverged_at, 20);
+  EXPECT_EQ(report.reused_slot, 20);
+  EXPECT_NE(report.diverged_text.find("<999>"), std::string::npos);
+}
+
+TEST(Report, A14_WithoutSessionTheSlotsTokensAreTheMeasure) {
+  World world({}, {.n_slots = 1});
+  Tokens prompt = tokens_of(1, 50);
+  world.ask(prompt);
+  prompt[20] = 999;
+  const Report report = world.ask(prompt);
+  EXPECT_EQ(report.reason, kv::MissReason::diverged);
+  EXPECT_EQ(report.diverged_at, 20);
+}
+
+TEST(Report, A14_EvictedWhenTheSlotWentToAnother) {
+  World world({}, {.n_slots = 1});
+  world.ask(tokens_of(1, 50), session("a"));
+  world.ask(tokens_of(2, 50), session("b"));
+  const Report report = world.ask(tokens_of(1, 50), session("a"));
+  EXPECT_EQ(report.reason, kv::MissReason::evicted);
+  EXPECT_EQ(report.diverged_at, -1);
+}
+
+TEST(Report, A14_NotRewindable) {
+  World world({.rewind = engine::Rewind::never}, {.n_slots = 1});
+  const Tokens prompt = tokens_of(1, 50);
+  world.ask(prompt, session("a"));
+  // Extends what is held: fine. Asks the same again: the state is past it.
+  const Tokens next = world.next_turn(prompt, 4, tokens_of(2, 5));
+  EXPECT_EQ(world.ask(next, session("a")).computed, 6);
+  const Report again = world.ask(next, session("a"));
+  EXPECT_EQ(again.computed, static_cast<TokenPos>(next.size()));
+  EXPECT_EQ(again.reason, kv::MissReason::not_rewindable);
+}
+
+TEST(Report, A13_CountsAddUp) {
+  World world;
+  world.ask(tokens_of(1, 50), session("a"));
+  const Report report = world.ask(tokens_of(1, 50) + tokens_of(2, 7), session("a"), 9);
+  EXPECT_EQ(report.prompt_tokens, 57);
+  EXPECT_EQ(report.reused() + report.computed, report.prompt_tokens);
+  EXPECT_EQ(report.predicted, 9);
+  EXPECT_EQ(report.source, kv::Source::slot);
+}
+
+TEST(Report, NPredictZeroOnlyFillsTheCache) {
+  World world;
+  const auto outcome = world.submit(tokens_of(1, 20), {}, 0);
+  world.run();
+  EXPECT_EQ(outcome->text, "");
+  EXPECT_EQ(outcome->report().predicted, 0);
+  EXPECT_EQ(world.runner.used(), 20);
+}
+
+TEST(Report, StopWordEndsTheAnswerBeforeIt) {
+  World world;
+  const Tokens prompt = tokens_of(1, 20);
+  const Tokens answer = world.right_tokens(prompt, 5);
+  Request request = world.make(prompt, {}, 5);
+  request.text.stop = {world.tokenizer.piece(answer[2], false)};
+  const auto outcome = world.submit([&] {
+    Request fresh = world.make(prompt, {}, 5);
+    fresh.text.stop = {world.tokenizer.piece(answer[2], false)};
+    auto a = std::move(fresh);
+    return a;
+  }());
+  world.run();
+  EXPECT_EQ(outcome->text, world.right_text(prompt, 2));
+  EXPECT_EQ(outcome->finished->stop, StopKind::stop_word);
+  EXPECT_EQ(outcome->finished->stop_word, world.tokenizer.piece(answer[2], false));
+}
+
+TEST(Report, EndOfGenerationIsNotText) {
+  World world({.eog_one_in = 4});
+  const auto outcome = world.submit(tokens_of(3, 20), {}, 200);
+  world.run();
+  EXPECT_EQ(outcome->finished->stop, StopKind::end_of_generation);
+  EXPECT_EQ(outcome->text, world.right_text(tokens_of(3, 20), 200));
+}
+
+TEST(Report, NCompletionsComputeThePromptOnce) {
+  World world({.n_cells = 1024, .n_seqs = 4}, {.n_slots = 4});
+  const Tokens prompt = tokens_of(1, 100);
+  Request first = world.make(prompt, session("a"));
+  const RequestId leader = first.id;
+  std::vector<std::shared_ptr<Outcome>> all{world.submit(std::move(first))};
+  for (int i = 0; i < 5; ++i) all.push_back(world.submit(prompt, {.session = "a", .fork_of = leader}));
+  world.run();
+  TokenPos computed = 0;
+  for (const auto& outcome : all) {
+    EXPECT_EQ(outcome->text, world.right_text(prompt, 4));
+    computed += outcome->report().computed;
+    EXPECT_NE(outcome->report().reason, kv::MissReason::diverged);
+  }
+  EXPECT_EQ(computed, 100 + 5);  // each evaluates the last prompt token for its own logits
+  // The session stays where its first completion ran.
+  const auto slots = world.scheduler.snapshot().slots;
+  EXPECT_EQ(slots[static_cast<std::size_t>(all[0]->report().slot.value)].session, "a");
+}
+
+TEST(Report, B17_CancelledPrefillKeepsWhatItComputed) {
+  World world({.n_batch = 16});
+  const Tokens prompt = tokens_of(1, 100);
+  const auto cancelled = world.submit(prompt, session("a"));
+  for (int i = 0; i < 3; ++i) world.scheduler.step();
+  world.scheduler.cancel(RequestId{1});
+  EXPECT_EQ(cancelled->error->kind, ErrorKind::cancelled);
+  EXPECT_EQ(world.scheduler.running(), 0U);
+  EXPECT_EQ(world.ask(prompt, session("a")).reused_slot, 48);
+}
+
+TEST(Report, CancelInTheQueueAndOfUnknownRequests) {
+  World world({}, {.n_slots = 1});
+  world.submit(tokens_of(1, 10), {}, 20);
+  const auto queued = world.submit(tokens_of(2, 10));
+  world.scheduler.step();
+  world.scheduler.cancel(RequestId{2});
+  EXPECT_EQ(queued->error->kind, ErrorKind::cancelled);
+  world.scheduler.cancel(RequestId{77});
+  world.run();
+}
+
+TEST(Report, UnknownSlotsAndPromptsThatNeverFitAreRefused) {
+  World world({.n_cells = 64});
+  EXPECT_EQ(world.scheduler.check(world.make({1}, {.id_slot = SlotId{4}})).error().param, "id_slot");
+  EXPECT_EQ(world.scheduler.check(world.make({1}, {.id_slot = SlotId{-2}})).error().param, "id_slot");
+  EXPECT_EQ(world.scheduler.check(world.make({1}, {.shared_pool_slot = SlotId{4}})).error().param, "shared_pool_slot");
+  EXPECT_EQ(world.scheduler.check(world.make({})).error().kind, ErrorKind::invalid_request);
+  const Error error = world.scheduler.check(world.make(tokens_of(1, 64))).error();
+  EXPECT_EQ(error.kind, ErrorKind::context_overflow);
+  EXPECT_NE(error.message.find("prompt is too long: 64 tokens > 63 maximum"), std::string::npos);
+  EXPECT_NE(error.message.find("maximum context length is 63 tokens"), std::string::npos);
+  EXPECT_TRUE(world.scheduler.check(world.make(tokens_of(1, 63))).has_value());
+}
+
+}  // namespace
+}  // namespace coppice::sched

@@ -1,0 +1,206 @@
+#include "sched/scheduler.h"
+
+#include <fmt/format.h>
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+#include <cassert>
+
+#include "obs/log.h"
+
+namespace coppice::sched {
+
+Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const engine::Tokenizer& tokenizer,
+                     const Clock& clock, obs::Metrics& metrics)
+    : options_(options),
+      runner_(runner),
+      tokenizer_(tokenizer),
+      clock_(clock),
+      metrics_(metrics),
+      sequences_(runner),
+      history_(options.history) {
+  const auto& info = runner.info();
+  assert(options.n_slots >= 1 && options.n_slots <= info.n_seqs);
+  assert(info.n_batch >= options.n_slots);  // one token for each decoding slot must fit into one step
+  if (options_.step_tokens_max <= 0) options_.step_tokens_max = info.n_ubatch;
+  options_.step_tokens_max = std::min(options_.step_tokens_max, info.n_batch);
+  for (std::int32_t i = 0; i < options.n_slots; ++i) slots_.push_back({SlotId{i}, SeqId{i}, -1, nullptr});
+  metrics_.slots_total.Set(options.n_slots);
+  metrics_.kv_cells_total.Set(info.n_cells);
+  publish_gauges();
+}
+
+Scheduler::~Scheduler() = default;
+
+Result<void> Scheduler::check(const Request& request) const {
+  const auto known = [&](SlotId id) { return id.value >= 0 && id.value < options_.n_slots; };
+  const auto unknown_slot = [&](SlotId id, const char* param) {
+    return invalid(fmt::format("there is no slot {}: slots are 0 to {}", id.value, options_.n_slots - 1), param);
+  };
+  const Placement& p = request.placement;
+  if (p.id_slot && !known(*p.id_slot)) return unknown_slot(*p.id_slot, "id_slot");
+  if (p.shared_pool_slot && !known(*p.shared_pool_slot)) return unknown_slot(*p.shared_pool_slot, "shared_pool_slot");
+  if (request.prompt->empty()) return invalid("the prompt is empty", "prompt");
+
+  // One cell must be left for the first generated token; the phrases are the ones that agent clients look for.
+  const TokenPos prompt_max = runner_.info().n_cells - 1;
+  if (static_cast<TokenPos>(request.prompt->size()) > prompt_max) {
+    return fail(ErrorKind::context_overflow,
+                fmt::format("prompt is too long: {} tokens > {} maximum (maximum context length is {} tokens)",
+                            request.prompt->size(), prompt_max, prompt_max),
+                "prompt");
+  }
+  return {};
+}
+
+void Scheduler::submit(Request request) {
+  auto a = std::make_unique<Active>(std::move(request), clock_.now());
+  a->report.session = a->request.placement.session;
+  a->report.session_rule = a->request.placement.session_rule;
+  a->report.prompt_tokens = a->input_length();
+  enqueue(std::move(a));
+  publish_gauges();
+}
+
+// Keeps the queue in order of arrival: a paused request comes back to the place that it had.
+void Scheduler::enqueue(std::unique_ptr<Active> a) {
+  a->phase = Phase::queued;
+  const auto later =
+      std::find_if(queue_.begin(), queue_.end(), [&](const auto& other) { return other->request.id > a->request.id; });
+  queue_.insert(later, std::move(a));
+}
+
+void Scheduler::cancel(RequestId id) {
+  const Error gone{ErrorKind::cancelled, "the client went away", {}};
+  const auto waiting = std::find_if(queue_.begin(), queue_.end(), [&](const auto& a) { return a->request.id == id; });
+  if (waiting != queue_.end()) {
+    auto a = std::move(*waiting);
+    queue_.erase(waiting);
+    end_early(std::move(a), gone);
+  } else if (Slot* running = slot_of(id)) {
+    end_early(release(*running), gone);
+  }
+  publish_gauges();
+}
+
+void Scheduler::fail_all(const Error& error, bool queued_only) {
+  for (auto& a : std::exchange(queue_, {})) end_early(std::move(a), error);
+  for (Slot& s : slots_) {
+    if (s.active && !queued_only) end_early(release(s), error);
+  }
+  publish_gauges();
+}
+
+bool Scheduler::step() {
+  admit();
+  if (running() == 0) return false;
+  const TimePoint began = clock_.now();
+  if (build_batch()) {
+    const engine::DecodeStatus status = runner_.decode(batch_);
+    metrics_.decode_steps.Increment();
+    if (status == engine::DecodeStatus::ok) {
+      note_evaluated();
+      sample_all();
+    } else {
+      end_with_failed_batch(status);
+    }
+  }
+  metrics_.step_seconds.Observe(to_ms(clock_.now() - began) / 1000);
+  publish_gauges();
+  return true;
+}
+
+std::size_t Scheduler::running() const {
+  return static_cast<std::size_t>(
+      std::count_if(slots_.begin(), slots_.end(), [](const Slot& s) { return !!s.active; }));
+}
+
+Scheduler::Slot* Scheduler::slot_of(RequestId id) {
+  const auto it =
+      std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.active && s.active->request.id == id; });
+  return it == slots_.end() ? nullptr : &*it;
+}
+const Scheduler::Slot* Scheduler::slot_of(RequestId id) const { return const_cast<Scheduler*>(this)->slot_of(id); }
+
+// Takes the request out of its slot. What it computed stays there as the slot's idle prefix, unless it asked for no
+// trace.
+std::unique_ptr<Active> Scheduler::release(Slot& s) {
+  auto a = std::move(s.active);
+  s.last_used = ++releases_;
+  if (!a->request.placement.cache_prompt) sequences_.clear(s.seq);
+  return a;
+}
+
+void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
+  auto a = release(s);
+  Report& report = a->report;
+  report.decode += clock_.now() - a->prefilled;
+  metrics_.requests_finished.Increment();
+  metrics_.tokens_predicted.Increment(report.predicted);
+  obs::log_info("request done",
+                "id={} slot={} session_rule={} prompt={} reused={} source={} computed={} reason={} predicted={} "
+                "queue_ms={:.1f} prefill_ms={:.1f} decode_ms={:.1f}",
+                a->request.id.value, s.id.value, report.session_rule.empty() ? "-" : report.session_rule,
+                report.prompt_tokens, report.reused(), kv::name(report.source), report.computed,
+                report.reason == kv::MissReason::none ? "-" : kv::name(report.reason), report.predicted,
+                to_ms(report.queued), to_ms(report.prefill), to_ms(report.decode));
+  a->request.sink->on_finished({stop, a->text.stop_word().value_or(""), std::move(tail), std::move(report)});
+}
+
+void Scheduler::end_early(std::unique_ptr<Active> a, const Error& error) {
+  switch (error.kind) {
+    case ErrorKind::cancelled: metrics_.requests_cancelled.Increment(); break;
+    case ErrorKind::unavailable: metrics_.requests_refused.Increment(); break;
+    default: metrics_.requests_failed.Increment();
+  }
+  obs::log_info("request ended early", "id={} predicted={} why=\"{}\"", a->request.id.value, a->report.predicted,
+                error.message);
+  a->request.sink->on_failed(error);
+}
+
+Snapshot Scheduler::snapshot() const {
+  Snapshot snapshot{.cells_used = sequences_.cells().used(),
+                    .cells_total = runner_.info().n_cells,
+                    .queued = queue_.size(),
+                    .queue_limit = options_.queue_limit};
+  for (const Slot& s : slots_) {
+    SlotInfo info{.id = s.id,
+                  .busy = !!s.active,
+                  .held = sequences_.length(s.seq),
+                  .exclusive = sequences_.cells().exclusive(s.seq)};
+    if (const auto* session = slot_map_.session_of(s.id)) info.session = session->name;
+    if (s.active) {
+      info.request = s.active->request.id;
+      info.prompt_tokens = s.active->report.prompt_tokens;
+      info.processed = std::min(info.held, info.prompt_tokens);
+      info.predicted = s.active->report.predicted;
+    }
+    snapshot.slots.push_back(std::move(info));
+  }
+  return snapshot;
+}
+
+void Scheduler::publish_gauges() {
+  metrics_.kv_cells_used.Set(sequences_.cells().used());
+  metrics_.slots_busy.Set(static_cast<double>(running()));
+  metrics_.requests_queued.Set(static_cast<double>(queue_.size()));
+  metrics_.sessions_known.Set(static_cast<double>(history_.size()));
+}
+
+void Scheduler::check_invariants() const {
+  sequences_.check_invariants();
+  for (const Slot& s : slots_) {
+    if (!s.active) continue;
+    assert(s.active->phase != Phase::queued);
+    const Tokens& held = sequences_.tokens(s.seq);
+    const Tokens& prompt = *s.active->request.prompt;
+    for (std::size_t i = 0; i < held.size(); ++i) {
+      assert(held[i] == (i < prompt.size() ? prompt[i] : s.active->generated.at(i - prompt.size())));
+    }
+  }
+  for (const auto& a : queue_) assert(a->phase == Phase::queued);
+}
+
+}  // namespace coppice::sched
