@@ -50,7 +50,8 @@ class Runner {
   virtual const RunnerInfo& info() const = 0;
 
   // Makes `to` see `from`'s cells at positions [begin, end), by metadata only.
-  // REQUIRES: `to` holds nothing at or after `begin`; can_resume(from, end) unless more than [begin, end) is never used.
+  // REQUIRES: `to` holds nothing in [begin, end); can_resume(from, end). Only where cells can be removed anywhere may `to`
+  // hold positions from `end` on.
   virtual void share(SeqId from, SeqId to, TokenPos begin, TokenPos end) = 0;
 
   // Removes positions [begin, end) of the sequence from it; cells that no sequence sees become free.

@@ -1,0 +1,177 @@
+#include "cases.h"
+
+#include <gtest/gtest.h>
+
+namespace coppice::oracle {
+namespace {
+
+const SeqId a(0), b(1), c(2);
+
+Logits tail(Subject& s, SeqId seq, const Prompt& p, TokenPos from) {
+  return s.decode(seq, p.tokens, from, p.length(), p.compared);
+}
+
+void prefix(Subject& s, SeqId seq, const Prompt& p) { s.decode(seq, p.tokens, 0, p.shared); }
+
+// Decodes `n` tokens of the other conversation behind position `from`.
+void wander_off(Subject& s, SeqId seq, const Prompt& p, TokenPos from, TokenPos n) {
+  s.decode(seq, p.foreign, from, from + n);
+}
+
+Logits in_one_batch(Subject& s, const Prompt& p) { return s.decode(a, p.tokens, 0, p.length(), p.compared); }
+Logits in_chunks_of_7(Subject& s, const Prompt& p) { return s.decode(a, p.tokens, 0, p.length(), p.compared, 7); }
+Logits in_chunks_of_64(Subject& s, const Prompt& p) { return s.decode(a, p.tokens, 0, p.length(), p.compared, 64); }
+
+Logits tail_token_by_token(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  return s.decode(a, p.tokens, p.shared, p.length(), p.compared, 1);
+}
+
+Logits shared(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared);
+  return tail(s, b, p, p.shared);
+}
+
+Logits donor_gone(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared);
+  s.runner().clear(a);
+  return tail(s, b, p, p.shared);
+}
+
+Logits forked_twice(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared);
+  const TokenPos further = p.shared + 4;
+  s.decode(b, p.tokens, p.shared, further);
+  s.share(b, c, 0, further);
+  wander_off(s, b, p, further, 8);
+  return tail(s, c, p, further);
+}
+
+// Donor and fork go on in the same batches, each with its own tokens.
+Logits donor_busy(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared);
+  Logits out;
+  for (TokenPos pos = p.shared; pos < p.length(); ++pos) {
+    const auto i = static_cast<std::size_t>(pos);
+    const Logits row = s.decode_together(std::vector{b, a}, std::vector{p.tokens[i], p.foreign[i]}, pos);
+    if (pos >= p.length() - p.compared) out.insert(out.end(), row.begin(), row.end());
+  }
+  return out;
+}
+
+// Cells of sequences that came and went lie between the prompt's.
+Logits fragmented(Subject& s, const Prompt& p) {
+  constexpr TokenPos step = 12;
+  for (TokenPos pos = 0; pos < p.shared; pos += step) {
+    s.decode(b, p.foreign, pos, pos + step);
+    s.decode(c, p.foreign, pos, pos + step);
+  }
+  s.runner().clear(b);
+  return cold(s, p);
+}
+
+Logits shared_when_fragmented(Subject& s, const Prompt& p) {
+  fragmented(s, p);
+  s.runner().clear(b);
+  s.runner().clear(a);
+  prefix(s, a, p);
+  s.runner().clear(c);
+  s.share(a, b, 0, p.shared);
+  return tail(s, b, p, p.shared);
+}
+
+Logits donor_longer(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  wander_off(s, a, p, p.shared, 24);
+  s.share(a, b, 0, p.shared);
+  return tail(s, b, p, p.shared);
+}
+
+Logits truncated(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  wander_off(s, a, p, p.shared, 24);
+  EXPECT_TRUE(s.remove(a, p.shared, -1));
+  return tail(s, a, p, p.shared);
+}
+
+Logits tail_again(Subject& s, const Prompt& p) {
+  cold(s, p);
+  EXPECT_TRUE(s.remove(a, p.shared, -1));
+  return tail(s, a, p, p.shared);
+}
+
+// A sequence that computed its prefix itself gives it up for the donor's, under the tokens that follow.
+Logits folded(Subject& s, const Prompt& p) {
+  const TokenPos further = p.shared + 4;
+  prefix(s, a, p);
+  s.decode(b, p.tokens, 0, further);
+  EXPECT_TRUE(s.remove(b, 0, p.shared));
+  s.share(a, b, 0, p.shared);
+  return tail(s, b, p, further);
+}
+
+// The tail on a prefix that was computed from other tokens.
+Logits tail_on(Subject& s, const Prompt& p, const Tokens& wrong) {
+  const TokenPos end = static_cast<TokenPos>(wrong.size()), begin = end - (p.length() - p.shared);
+  s.decode(a, wrong, 0, begin);
+  return s.decode(a, wrong, begin, end, p.compared);
+}
+
+// The block's cells taken away. Memory that cannot do that gets a prompt without the block.
+Logits missing_block(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  if (s.rewind() != engine::Rewind::never && s.remove(a, p.block, p.block + Prompt::block_size)) {
+    return tail(s, a, p, p.shared);
+  }
+  s.runner().clear(a);
+  return tail_on(s, p, without_block(p));
+}
+
+Logits foreign_block(Subject& s, const Prompt& p) { return tail_on(s, p, with_foreign_block(p)); }
+Logits shifted(Subject& s, const Prompt& p) { return tail_on(s, p, shifted_by_one(p)); }
+Logits one_token_changed(Subject& s, const Prompt& p) { return tail_on(s, p, with_one_token_changed(p)); }
+
+}  // namespace
+
+Logits cold(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  return tail(s, a, p, p.shared);
+}
+
+const std::vector<Case>& valid_cases() {
+  using enum Needs;
+  static const std::vector<Case> all = {
+      {"cold again", nothing, true, cold},
+      {"one batch", nothing, false, in_one_batch},
+      {"chunks of 7", nothing, false, in_chunks_of_7},
+      {"chunks of 64", nothing, false, in_chunks_of_64},
+      {"tail by token", nothing, false, tail_token_by_token},
+      {"shared", nothing, true, shared},
+      {"shared, donor gone", nothing, true, donor_gone},
+      {"forked twice", nothing, false, forked_twice},
+      {"donor busy", nothing, false, donor_busy},
+      {"fragmented cells", nothing, false, fragmented},
+      {"shared, fragmented", nothing, false, shared_when_fragmented},
+      {"donor longer", rewind, false, donor_longer},
+      {"truncated", rewind, true, truncated},
+      {"tail again", rewind, true, tail_again},
+      {"prefix folded", any_range, false, folded},
+  };
+  return all;
+}
+
+const std::vector<Case>& controls() {
+  static const std::vector<Case> all = {
+      {"missing block", Needs::nothing, false, missing_block},
+      {"foreign block", Needs::nothing, false, foreign_block},
+      {"shifted by one", Needs::nothing, false, shifted},
+      {"one token changed", Needs::nothing, false, one_token_changed},
+  };
+  return all;
+}
+
+}  // namespace coppice::oracle
