@@ -1,0 +1,206 @@
+#include "api/exchange.h"
+
+#include <chrono>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "api/errors.h"
+#include "api/json_text.h"
+
+namespace coppice::api {
+
+// Carries one request's events from the engine thread to the exchange.
+class Exchange::Sink final : public sched::EventSink {
+ public:
+  Sink(std::shared_ptr<Exchange> exchange, std::size_t index) : exchange_(std::move(exchange)), index_(index) {}
+
+  void on_progress(const sched::Progress& progress) override {
+    exchange_->responder_->post([ex = exchange_, i = index_, progress] { ex->on_progress(i, progress); });
+  }
+  void on_delta(sched::TextDelta delta) override {
+    exchange_->responder_->post(
+        [ex = exchange_, i = index_, delta = std::move(delta)]() mutable { ex->on_delta(i, std::move(delta)); });
+  }
+  void on_finished(sched::Finished finished) override {
+    exchange_->responder_->post([ex = exchange_, i = index_, finished = std::move(finished)]() mutable {
+      ex->on_finished(i, std::move(finished));
+    });
+  }
+  void on_failed(Error error) override {
+    exchange_->responder_->post([ex = exchange_, i = index_, error = std::move(error)] { ex->on_failed(i, error); });
+  }
+
+ private:
+  const std::shared_ptr<Exchange> exchange_;
+  const std::size_t index_;
+};
+
+Exchange::Exchange(std::shared_ptr<const Context> context, CompletionPlan plan, std::shared_ptr<Responder> responder)
+    : context_(std::move(context)), plan_(std::move(plan)), responder_(std::move(responder)) {}
+
+void Exchange::run(std::shared_ptr<const Context> context, CompletionPlan plan, std::shared_ptr<Responder> responder) {
+  auto exchange = std::make_shared<Exchange>(std::move(context), std::move(plan), std::move(responder));
+  exchange->start();
+}
+
+void Exchange::start() {
+  auto requests = make_requests();
+  if (!requests) return fail(requests.error());
+  // Weak: the responder must not keep alive what keeps the responder alive.
+  responder_->on_gone([weak = weak_from_this()] {
+    if (auto self = weak.lock()) self->close();
+  });
+  if (auto submitted = submit(*std::move(requests)); !submitted) return fail(submitted.error());
+  if (!plan_.generation.stream) return;
+  // From here on errors come as events: no event was handled yet, as handling them waits for this task.
+  responder_->start_stream("text/event-stream; charset=utf-8");
+  streaming_ = true;
+  if (const auto interval_s = plan_.generation.ping_interval_s; interval_s > 0) {
+    responder_->set_keepalive(std::string(kSsePing), std::chrono::seconds(interval_s));
+  }
+}
+
+Result<std::vector<sched::Request>> Exchange::make_requests() {
+  std::vector<sched::Request> requests;
+  for (Tokens& tokens : plan_.prompts) {
+    const auto prompt = std::make_shared<const Tokens>(std::move(tokens));
+    std::optional<RequestId> first;
+    for (std::int32_t i = 0; i < plan_.generation.n; ++i) {
+      auto request = make_request(prompt, i, first);
+      if (!request) return std::unexpected(request.error());
+      if (!first) first = request->id;
+      requests.push_back(*std::move(request));
+    }
+  }
+  set_seed(0);
+  plan_.format->on_accepted(plan_.body, context_->services.samplers);
+  return requests;
+}
+
+Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i,
+                                              std::optional<RequestId> first) {
+  set_seed(i);
+  auto sampler = context_->services.samplers.make(plan_.body, plan_.constraint);
+  if (!sampler) return std::unexpected(sampler.error());
+
+  const GenerationFields& generation = plan_.generation;
+  const std::size_t index = answers_.size();
+  sched::Request request;
+  request.id = context_->services.engine.next_id();
+  request.prompt = prompt;
+  request.sampler = *std::move(sampler);
+  request.placement = plan_.placement;
+  if (first) {
+    // Further answers run beside the first: its slot is taken, and its session must stay where it is.
+    request.placement.fork_of = first;
+    request.placement.id_slot.reset();
+    request.placement.session.clear();
+    request.placement.session_rule.clear();
+  }
+  request.text = plan_.text;
+  request.probs = generation.probs_options();
+  request.n_predict = generation.n_predict;
+  request.predict_limit = generation.predict_limit;
+  request.report_progress = generation.return_progress && generation.stream;
+  request.sink = std::make_shared<Sink>(shared_from_this(), index);
+
+  Answer& answer = answers_.emplace_back();
+  answer.index = index;
+  answer.first_of_prompt = !first;
+  answer.prompt = prompt;
+  ids_.push_back(request.id);
+  return request;
+}
+
+// Answers to one prompt differ by their seeds; the largest 32-bit value would mean "random".
+void Exchange::set_seed(std::int32_t i) {
+  constexpr std::int64_t kSeeds = std::numeric_limits<std::uint32_t>::max();
+  if (plan_.generation.seed) plan_.body["seed"] = (*plan_.generation.seed + i) % kSeeds;
+}
+
+Result<void> Exchange::submit(std::vector<sched::Request> requests) {
+  for (auto& request : requests) {
+    const std::size_t n_prompt = request.prompt->size();
+    if (auto submitted = context_->services.engine.submit(std::move(request)); !submitted) {
+      if (submitted.error().kind == ErrorKind::context_overflow) {
+        return std::unexpected(context_overflow(n_prompt, context_->services.model.n_ctx));
+      }
+      return submitted;
+    }
+    ++n_submitted_;
+  }
+  return {};
+}
+
+void Exchange::on_progress(std::size_t index, const sched::Progress& progress) {
+  if (closed_ || !streaming_) return;
+  write(plan_.format->on_progress(answers_[index], progress));
+}
+
+void Exchange::on_delta(std::size_t index, sched::TextDelta delta) {
+  if (closed_) return;
+  if (streaming_) return write(plan_.format->on_delta(answers_[index], delta));
+  sched::TextDelta& all = answers_[index].output;
+  all.text += delta.text;
+  all.tokens.insert(all.tokens.end(), delta.tokens.begin(), delta.tokens.end());
+  std::ranges::move(delta.probs, std::back_inserter(all.probs));
+}
+
+void Exchange::on_finished(std::size_t index, sched::Finished finished) {
+  Answer& answer = answers_[index];
+  if (!streaming_) on_delta(index, std::move(finished.tail));
+  answer.finished = true;
+  answer.stop = finished.stop;
+  answer.stop_word = std::move(finished.stop_word);
+  answer.report = std::move(finished.report);
+  ++n_finished_;
+  if (closed_) return;
+  if (streaming_) write(plan_.format->on_finished(answer, finished.tail));
+  if (n_finished_ == answers_.size()) end();
+}
+
+void Exchange::on_failed(std::size_t index, const Error& error) {
+  answers_[index].finished = true;
+  if (error.kind == ErrorKind::context_overflow) {
+    return fail(context_overflow(answers_[index].prompt->size(), context_->services.model.n_ctx));
+  }
+  fail(error);
+}
+
+void Exchange::write(std::string bytes) {
+  if (closed_ || bytes.empty()) return;
+  if (!responder_->write(std::move(bytes))) close();
+}
+
+void Exchange::end() {
+  if (closed_) return;
+  if (streaming_) {
+    write(plan_.format->on_end(answers_));
+    responder_->finish();
+  } else {
+    responder_->send(json_response(plan_.format->whole(answers_)));
+  }
+  close();
+}
+
+void Exchange::fail(const Error& error) {
+  if (closed_) return;
+  if (streaming_) {
+    write(plan_.format->on_error(error));
+    responder_->finish();
+  } else {
+    responder_->send(error_response(error));
+  }
+  close();
+}
+
+void Exchange::close() {
+  if (std::exchange(closed_, true)) return;
+  for (std::size_t i = 0; i < n_submitted_; ++i) {
+    if (!answers_[i].finished) context_->services.engine.cancel(ids_[i]);
+  }
+}
+
+}  // namespace coppice::api

@@ -1,0 +1,74 @@
+// One HTTP exchange that generates: submits its requests to the engine, collects what comes back, answers the client.
+//
+// Ownership: shared by the event sinks that the engine holds, so it lives until its last request has ended.
+// Threading: run() and everything after it happen in tasks of the responder, one at a time; sinks only post tasks.
+//
+//   state     | an event of a request           | the last request finished | a request failed        | client gone
+//   ----------+---------------------------------+---------------------------+-------------------------+------------
+//   running   | collected, or sent (streaming)  | answer ends -> closed     | error sent -> closed    | -> closed
+//   closed    | ignored                         | -                         | -                       | -
+//
+// Going to closed cancels every request that still runs.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "api/context.h"
+#include "api/format.h"
+#include "api/http.h"
+#include "base/json.h"
+#include "sched/request.h"
+
+namespace coppice::api {
+
+// Everything that a route has decided about a completion.
+struct CompletionPlan {
+  std::vector<Tokens> prompts;  // REQUIRES: not empty, none empty
+  GenerationFields generation;
+  sched::Placement placement;
+  sched::TextOptions text;
+  engine::ChatConstraint constraint;
+  Json body;  // for the samplers
+  std::unique_ptr<Format> format;
+};
+
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  // Answers the client, now or later, also with whatever error comes up.
+  static void run(std::shared_ptr<const Context> context, CompletionPlan plan, std::shared_ptr<Responder> responder);
+
+  Exchange(std::shared_ptr<const Context> context, CompletionPlan plan, std::shared_ptr<Responder> responder);
+
+ private:
+  class Sink;
+
+  Result<std::vector<sched::Request>> make_requests();
+  Result<sched::Request> make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i,
+                                      std::optional<RequestId> first);
+  void set_seed(std::int32_t i);
+  Result<void> submit(std::vector<sched::Request> requests);
+  void start();
+
+  void on_progress(std::size_t index, const sched::Progress& progress);
+  void on_delta(std::size_t index, sched::TextDelta delta);
+  void on_finished(std::size_t index, sched::Finished finished);
+  void on_failed(std::size_t index, const Error& error);
+
+  void write(std::string bytes);
+  void end();
+  void fail(const Error& error);
+  void close();  // cancels what still runs
+
+  const std::shared_ptr<const Context> context_;
+  CompletionPlan plan_;
+  const std::shared_ptr<Responder> responder_;
+  std::vector<Answer> answers_;
+  std::vector<RequestId> ids_;  // by answer
+  std::size_t n_submitted_ = 0, n_finished_ = 0;
+  bool streaming_ = false;  // the stream's head was sent
+  bool closed_ = false;
+};
+
+}  // namespace coppice::api

@@ -1,0 +1,29 @@
+// JSON in and out, hardened for a network: parsing refuses what could hurt, writing never fails.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "base/json_fwd.h"
+
+namespace coppice::api {
+
+inline constexpr int kJsonDepthMax = 256;
+
+// Parses a request body. Errors: invalid_request when it is not valid JSON (with line and column), not UTF-8, no
+// object, nested deeper than kJsonDepthMax (later passes recurse), or has so many keys in one object that the ordered
+// map's linear lookups would take seconds.
+Result<Json> parse_body(std::string_view body);
+
+// The text of a JSON value; bytes that are no UTF-8 become U+FFFD, numbers that JSON cannot hold become null.
+std::string to_text(const Json& value);
+
+// `value` as one server-sent event, "data: ...\n\n".
+std::string to_sse(const Json& value);
+inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
+inline constexpr std::string_view kSsePing = ": ping\n\n";
+
+bool is_utf8(std::string_view text);
+
+}  // namespace coppice::api

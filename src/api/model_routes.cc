@@ -1,0 +1,112 @@
+#include "api/model_routes.h"
+
+#include "api/errors.h"
+#include "base/json.h"
+
+namespace coppice::api {
+namespace {
+
+Json slot_json(const sched::SlotInfo& slot, const ModelFacts& model) {
+  Json next_token = {{"has_next_token", slot.busy}, {"n_decoded", slot.predicted}};
+  Json next_tokens = Json::array();
+  next_tokens.push_back(std::move(next_token));
+  return {
+      {"id", slot.id.value},
+      {"n_ctx", model.n_ctx},
+      {"speculative", false},
+      {"is_processing", slot.busy},
+      {"id_task", slot.request ? Json(slot.request->value) : Json(-1)},
+      {"session", slot.session.empty() ? Json(nullptr) : Json(slot.session)},
+      {"n_held", slot.held},
+      {"n_exclusive", slot.exclusive},
+      {"n_prompt_tokens", slot.prompt_tokens},
+      {"n_prompt_tokens_processed", slot.processed},
+      {"next_token", std::move(next_tokens)},
+  };
+}
+
+// Whether the query string has `name` with a value other than "0" and "".
+bool query_flag(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::size_t end = std::min(query.find('&'), query.size());
+    const std::string_view pair = query.substr(0, end);
+    query.remove_prefix(std::min(end + 1, query.size()));
+    if (pair.starts_with(name) && pair.size() > name.size() && pair[name.size()] == '=') {
+      const std::string_view value = pair.substr(name.size() + 1);
+      return !value.empty() && value != "0";
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+HttpResponse get_health() { return json_response({{"status", "ok"}}); }
+
+HttpResponse get_models(const Services& services) {
+  const ModelFacts& model = services.model;
+  Json entry = {
+      {"id", model.id},
+      {"aliases", model.aliases},
+      {"object", "model"},
+      {"created", model.created_unix_s},
+      {"owned_by", "coppice"},
+      {"meta",
+       {{"architecture", model.architecture},
+        {"description", model.description},
+        {"n_vocab", model.n_vocab},
+        {"n_ctx", model.n_ctx},
+        {"n_ctx_train", model.n_ctx_train},
+        {"n_embd", model.n_embd},
+        {"n_params", model.n_params},
+        {"size", model.file_bytes}}},
+  };
+  Json data = Json::array();
+  data.push_back(std::move(entry));
+  return json_response({{"object", "list"}, {"data", std::move(data)}});
+}
+
+HttpResponse get_props(const Services& services) {
+  const ModelFacts& model = services.model;
+  Json params = services.samplers.settings(Json::object());
+  if (params.is_object()) params["n_predict"] = services.default_n_predict;
+  return json_response({
+      {"default_generation_settings", {{"params", std::move(params)}, {"n_ctx", model.n_ctx}}},
+      {"total_slots", model.n_slots},
+      {"model_alias", model.id},
+      {"model_path", model.path},
+      {"modalities", {{"vision", false}, {"audio", false}, {"video", false}}},
+      {"endpoint_slots", services.endpoint_slots},
+      {"endpoint_props", false},  // changing them is not supported
+      {"endpoint_metrics", services.endpoint_metrics},
+      {"chat_template", services.templates.source()},
+      {"chat_template_caps", services.templates.capabilities()},
+      {"bos_token", model.bos_token},
+      {"eos_token", model.eos_token},
+      {"build_info", model.build},
+      {"is_sleeping", false},
+  });
+}
+
+HttpResponse get_slots(const Services& services, const HttpRequest& request) {
+  if (!services.endpoint_slots) return error_response(501, "this server was started without the /slots endpoint");
+  const sched::Snapshot snapshot = services.engine.snapshot();
+  Json slots = Json::array();
+  bool any_idle = false;
+  for (const auto& slot : snapshot.slots) {
+    slots.push_back(slot_json(slot, services.model));
+    any_idle |= !slot.busy;
+  }
+  if (!any_idle && query_flag(request.query, "fail_on_no_slot")) return error_response(503, "no slot is available");
+  return json_response(slots);
+}
+
+HttpResponse get_metrics(const Services& services) {
+  if (!services.endpoint_metrics) return error_response(501, "this server was started without the /metrics endpoint");
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = services.metrics.text();
+  return response;
+}
+
+}  // namespace coppice::api

@@ -1,0 +1,28 @@
+// The server's routes: finds the handler for a request, checks the API key, turns errors into answers.
+//
+// Owner: app/. Threading: immutable after construction; handle() may run on any number of threads. What `services`
+// refers to must outlive the router and every exchange that it began.
+#pragma once
+
+#include <memory>
+
+#include "api/context.h"
+#include "api/http.h"
+#include "api/services.h"
+
+namespace coppice::api {
+
+class Router final : public Handler {
+ public:
+  explicit Router(Services services);
+
+  void handle(HttpRequest request, std::shared_ptr<Responder> responder) override;
+  HttpResponse refuse(int status, std::string_view message) override;
+
+ private:
+  void dispatch(const HttpRequest& request, const std::shared_ptr<Responder>& responder) const;
+
+  const std::shared_ptr<const Context> context_;
+};
+
+}  // namespace coppice::api
