@@ -1,5 +1,5 @@
-// The model and its KV cells, as the scheduler sees them. LlamaRunner runs a real model; FakeRunner computes "logits" that
-// are a hash of exactly the cells a sequence can see, so that any wrong sharing changes the output.
+// The model and its KV cells, as the scheduler sees them. LlamaRunner runs a real model; FakeRunner computes "logits"
+// that are a hash of exactly the cells a sequence can see, so that any wrong sharing changes the output.
 //
 // Threading: one thread, the engine thread, calls everything but info().
 // Invariant: a sequence holds positions 0 .. length-1 without gaps; the caller keeps count of the length.
@@ -50,8 +50,8 @@ class Runner {
   virtual const RunnerInfo& info() const = 0;
 
   // Makes `to` see `from`'s cells at positions [begin, end), by metadata only.
-  // REQUIRES: `to` holds nothing in [begin, end); can_resume(from, end). Only where cells can be removed anywhere may `to`
-  // hold positions from `end` on.
+  // REQUIRES: `to` holds nothing in [begin, end); can_resume(from, end). Only where cells can be removed anywhere may
+  // `to` hold positions from `end` on.
   virtual void share(SeqId from, SeqId to, TokenPos begin, TokenPos end) = 0;
 
   // Removes positions [begin, end) of the sequence from it; cells that no sequence sees become free.
@@ -67,7 +67,8 @@ class Runner {
   // Evaluates the batch. REQUIRES: 1 <= size <= n_batch; for each sequence, positions continue where it ends.
   virtual DecodeStatus decode(std::span<const BatchItem> batch) = 0;
 
-  // Samples after item `index` of the last batch (which wanted logits), and tells the sampler that its choice was taken.
+  // Samples after item `index` of the last batch (which wanted logits), and tells the sampler that its choice was
+  // taken.
   virtual Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) = 0;
 };
 

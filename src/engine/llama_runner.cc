@@ -1,0 +1,212 @@
+// Runner on llama.h with one unified set of cells.
+//
+// What llama.cpp v0.4.0's memories do, which decides what can be shared and cut:
+//
+//   attention (unified)  seq_cp adds the target to each of the source's cells in the range, seq_rm takes a sequence out
+//                        of cells and frees those that nobody holds. Any range, exact.
+//   sliding window       two such caches; the one of the window layers may reuse a cell that a single sequence holds
+//   and
+//                        that its window has left behind. When it does, it drops everything before that position from
+//                        the sequence, so what it holds stays without gaps, and seq_pos_min tells where it begins.
+//                        seq_cp copies what is there and says nothing about what is not; seq_rm always succeeds.
+//   recurrent, hybrid    one state per sequence, at its end. seq_cp ignores the range: the target gets the source's
+//   whole
+//                        state (without a copy until one of them goes on). seq_rm of a tail returns false and changes
+//                        nothing, but seq_rm of a part in the middle "succeeds" for the state without undoing anything.
+//   DeepSeek V4          compressed blocks; seq_cp aborts for anything but a whole sequence, seq_rm of a tail fails.
+#include "engine/llama_runner.h"
+
+#include <llama.h>
+
+#include <algorithm>
+#include <cassert>
+#include <exception>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "common.h"
+#include "engine/llama_sampler.h"
+
+namespace coppice::engine {
+namespace {
+
+// A llama_batch over buffers that are allocated once.
+class Batch {
+ public:
+  explicit Batch(TokenPos capacity) {
+    const auto n = static_cast<std::size_t>(capacity);
+    tokens_.resize(n);
+    positions_.resize(n);
+    seqs_.resize(n);
+    seq_pointers_.resize(n);
+    seq_counts_.assign(n, 1);
+    wanted_.resize(n);
+    for (std::size_t i = 0; i < n; ++i) seq_pointers_[i] = &seqs_[i];
+  }
+
+  llama_batch fill(std::span<const BatchItem> items) {
+    assert(items.size() <= tokens_.size());
+    for (std::size_t i = 0; i < items.size(); ++i) {
+      tokens_[i] = items[i].token;
+      positions_[i] = items[i].pos;
+      seqs_[i] = items[i].seq.value;
+      wanted_[i] = items[i].want_logits ? 1 : 0;
+    }
+    return {.n_tokens = static_cast<std::int32_t>(items.size()),
+            .token = tokens_.data(),
+            .embd = nullptr,
+            .pos = positions_.data(),
+            .n_seq_id = seq_counts_.data(),
+            .seq_id = seq_pointers_.data(),
+            .logits = wanted_.data()};
+  }
+
+ private:
+  std::vector<llama_token> tokens_;
+  std::vector<llama_pos> positions_;
+  std::vector<llama_seq_id> seqs_;
+  std::vector<llama_seq_id*> seq_pointers_;
+  std::vector<std::int32_t> seq_counts_;
+  std::vector<std::int8_t> wanted_;
+};
+
+class LlamaRunner final : public Runner {
+ public:
+  explicit LlamaRunner(LlamaModel& model)
+      : model_(model.model()),
+        context_(model.context()),
+        memory_(llama_get_memory(context_)),
+        n_window_(llama_model_n_swa(model_)),
+        batch_(static_cast<TokenPos>(llama_n_batch(context_))),
+        window_begin_(llama_n_seq_max(context_), 0) {
+    info_.n_cells = static_cast<TokenPos>(llama_n_ctx(context_));
+    info_.n_seqs = static_cast<std::int32_t>(llama_n_seq_max(context_));
+    info_.n_batch = static_cast<TokenPos>(llama_n_batch(context_));
+    info_.n_ubatch = static_cast<TokenPos>(llama_n_ubatch(context_));
+    probe();
+  }
+
+  const RunnerInfo& info() const override { return info_; }
+  void share(SeqId from, SeqId to, TokenPos begin, TokenPos end) override;
+  bool remove(SeqId seq, TokenPos begin, TokenPos end) override;
+  void clear(SeqId seq) override;
+  bool can_resume(SeqId seq, TokenPos length, TokenPos at) const override;
+  DecodeStatus decode(std::span<const BatchItem> batch) override;
+  Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) override;
+
+ private:
+  void probe();
+  bool is_valid(SeqId seq) const { return seq.value >= 0 && seq.value < info_.n_seqs; }
+  TokenPos& window_begin(SeqId seq) { return window_begin_[static_cast<std::size_t>(seq.value)]; }
+
+  const llama_model* model_;
+  llama_context* context_;
+  llama_memory_t memory_;
+  TokenPos n_window_;  // sliding window in tokens; 0: none
+  Batch batch_;
+  RunnerInfo info_;
+  // Window models: what a sequence holds below this position may have a gap, whatever seq_pos_min says. A gap comes
+  // from sharing a range whose source holds less of the window than the target did before.
+  std::vector<TokenPos> window_begin_;
+};
+
+// Finds out by trying: two tokens are evaluated in an empty sequence and the second one is taken back.
+void LlamaRunner::probe() {
+  info_.rewind = Rewind::never;
+  if (memory_ == nullptr) return;
+  const SeqId seq{0};
+  llama_memory_clear(memory_, false);
+  const auto grown = [&](TokenPos pos) -> std::size_t {
+    const BatchItem item{.token = 0, .pos = pos, .seq = seq, .want_logits = true};
+    return decode({&item, 1}) == DecodeStatus::ok ? llama_state_seq_get_size(context_, seq.value) : 0;
+  };
+  const std::size_t one = grown(0);
+  const std::size_t two = one > 0 ? grown(1) : 0;
+  if (two > one) {
+    const bool windowed = n_window_ > 0;
+    // Beside K and V, a saved cell has three numbers of 4 bytes in each cache: position, count and id of its sequences.
+    // (Models with two-dimensional positions have three more, which are a small error here.)
+    const std::size_t bookkeeping = windowed ? 24 : 12;
+    info_.bytes_per_cell = two - one > bookkeeping ? two - one - bookkeeping : 0;
+  }
+  const bool moves_forward_only = llama_model_is_recurrent(model_) || llama_model_is_hybrid(model_) ||
+                                  llama_n_rs_seq(context_) > 0;  // a rewind of a few tokens, and only once
+  if (two > 0 && !moves_forward_only && llama_memory_seq_rm(memory_, seq.value, 1, -1)) {
+    // --swa-full gives the window cache as many cells as the other one, but it still reuses those that a window has
+    // left behind. So such a context is asked what it holds, too; it mostly holds everything.
+    info_.rewind = n_window_ > 0 ? Rewind::window : Rewind::anywhere;
+  }
+  llama_memory_clear(memory_, false);
+}
+
+void LlamaRunner::share(SeqId from, SeqId to, TokenPos begin, TokenPos end) {
+  assert(is_valid(from) && is_valid(to) && from != to);
+  assert(begin >= 0 && begin <= end);
+  if (begin >= end) return;
+  if (info_.rewind == Rewind::never) {
+    // All or nothing: the state of `from` stands for its tokens from 0 on, those before `begin` included.
+    clear(to);
+    llama_memory_seq_cp(memory_, from.value, to.value, -1, -1);
+    return;
+  }
+  if (info_.rewind == Rewind::window) {
+    const TokenPos held_from = std::max(window_begin(from), llama_memory_seq_pos_min(memory_, from.value));
+    window_begin(to) = begin == 0 ? window_begin(from) : held_from > begin ? held_from : window_begin(to);
+  }
+  llama_memory_seq_cp(memory_, from.value, to.value, begin, end);
+}
+
+bool LlamaRunner::remove(SeqId seq, TokenPos begin, TokenPos end) {
+  assert(is_valid(seq) && begin >= 0);
+  if (memory_ == nullptr) return false;
+  const TokenPos last = llama_memory_seq_pos_max(memory_, seq.value);
+  if (begin > last || (end >= 0 && end <= begin)) return true;  // nothing there
+  const bool to_end = end < 0 || end > last;
+  if (begin == 0 && to_end) {
+    clear(seq);
+    return true;
+  }
+  if (info_.rewind == Rewind::never) return false;
+  if (info_.rewind == Rewind::window && to_end && !can_resume(seq, last + 1, begin)) return false;
+  return llama_memory_seq_rm(memory_, seq.value, begin, to_end ? -1 : end);
+}
+
+void LlamaRunner::clear(SeqId seq) {
+  assert(is_valid(seq));
+  if (memory_ == nullptr) return;
+  llama_memory_seq_rm(memory_, seq.value, -1, -1);
+  window_begin(seq) = 0;
+}
+
+bool LlamaRunner::can_resume(SeqId seq, TokenPos length, TokenPos at) const {
+  assert(is_valid(seq));
+  if (at == 0 || at == length) return true;
+  if (at < 0 || at > length || info_.rewind == Rewind::never) return false;
+  if (info_.rewind == Rewind::anywhere) return true;
+  // The token at `at` attends to the n_window_ tokens that end with itself. (A chunked window reaches back less.)
+  const TokenPos held_from = llama_memory_seq_pos_min(memory_, seq.value);
+  const TokenPos whole_from = std::max(held_from, window_begin_[static_cast<std::size_t>(seq.value)]);
+  return held_from >= 0 && whole_from <= std::max(0, at - n_window_ + 1);
+}
+
+DecodeStatus LlamaRunner::decode(std::span<const BatchItem> batch) {
+  assert(!batch.empty() && batch.size() <= static_cast<std::size_t>(info_.n_batch));
+  try {
+    // 1: no room, the memory is as before; 2: aborted; below 0: a bad batch or a failure of the backend.
+    const std::int32_t code = llama_decode(context_, batch_.fill(batch));
+    return code == 0 ? DecodeStatus::ok : code == 1 ? DecodeStatus::no_cells : DecodeStatus::failed;
+  } catch (const std::exception&) {
+    return DecodeStatus::failed;
+  }
+}
+
+Sampled LlamaRunner::sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) {
+  return static_cast<LlamaSampler&>(sampler).sample(context_, index, probs);
+}
+
+}  // namespace
+
+std::unique_ptr<Runner> make_llama_runner(LlamaModel& model) { return std::make_unique<LlamaRunner>(model); }
+
+}  // namespace coppice::engine
