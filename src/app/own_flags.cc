@@ -1,0 +1,201 @@
+#include "app/own_flags.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "app/sizes.h"
+
+namespace coppice::app {
+namespace {
+
+template <class T>
+Result<void> store_int(T& to, std::string_view text, std::int64_t min, std::int64_t max) {
+  auto value = parse_int(text, min, max);
+  if (!value) return std::unexpected(value.error());
+  to = static_cast<T>(*value);
+  return {};
+}
+
+Result<void> store_size(std::size_t& to, std::string_view text, std::uint64_t min) {
+  auto value = parse_size(text);
+  if (!value) return std::unexpected(value.error());
+  if (*value < min) return invalid(fmt::format("{} is too small; the least is {}", text, human_bytes(min)));
+  to = *value;
+  return {};
+}
+
+template <Action action>
+Result<void> set_action(Command& command, std::string_view, bool) {
+  command.action = action;
+  return {};
+}
+
+Result<void> set_log_level(Command& command, std::string_view text, bool) {
+  constexpr std::string_view levels[] = {"debug", "info", "warn", "error"};
+  if (std::ranges::find(levels, text) == std::end(levels)) {
+    return invalid(fmt::format("'{}' is not one of debug, info, warn, error", text));
+  }
+  command.config.log_level = text;
+  command.config.log_level_given = true;
+  return {};
+}
+
+Result<void> no_tier_yet(Command&, std::string_view text, bool) {
+  if (auto size = parse_size(text); size && *size == 0) return {};
+  return invalid("KV is kept on the device alone in this version; the only value is 0");
+}
+
+constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
+
+const std::vector<OwnFlag> kTable = {
+    {.group = "Serving",
+     .names = {"--allow-no-key"},
+     .env = "COPPICE_ALLOW_NO_KEY",
+     .help = "Let other machines use the server without an API key. Needed for a --host that is not this "
+             "machine's loopback address when no --api-key is given.",
+     .apply = [](Command& to, std::string_view, bool on) -> Result<void> {
+       to.config.allow_no_key = on;
+       return {};
+     }},
+    {.group = "Serving",
+     .names = {"--queue-limit"},
+     .value_hint = "N",
+     .env = "COPPICE_QUEUE_LIMIT",
+     .default_text = "512",
+     .help = "Requests that may wait for a slot. One more is answered 503 with Retry-After.",
+     .apply = [](Command& to, std::string_view v, bool) { return store_int(to.config.queue_limit, v, 0, 1'000'000); }},
+    {.group = "Serving",
+     .names = {"--prefill-chunk"},
+     .value_hint = "N",
+     .env = "COPPICE_PREFILL_CHUNK",
+     .default_text = "-ub",
+     .help = "Tokens computed in one step while answers run: theirs first, then as much of waiting prompts as "
+             "fits. Smaller: answers stutter less while a long prompt is read; larger: prompts are read "
+             "faster.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_int(to.config.prefill_chunk, v, 1, kInt32Max); }},
+    {.group = "Serving",
+     .names = {"--shutdown-grace"},
+     .value_hint = "SECONDS",
+     .env = "COPPICE_SHUTDOWN_GRACE",
+     .default_text = "3",
+     .help = "How long running answers may go on after SIGINT or SIGTERM before they are ended.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_int(to.config.shutdown_grace_s, v, 0, 86'400); }},
+    {.group = "Serving",
+     .names = {"--metrics"},
+     .negation = "--no-metrics",
+     .env = "COPPICE_METRICS",
+     .default_text = "on",
+     .help = "Serve Prometheus metrics at /metrics.",
+     .apply = [](Command& to, std::string_view, bool on) -> Result<void> {
+       to.config.endpoint_metrics = on;
+       return {};
+     }},
+
+    {.group = "Limits",
+     .names = {"--body-limit"},
+     .value_hint = "SIZE",
+     .env = "COPPICE_BODY_LIMIT",
+     .default_text = "64MiB",
+     .help = "The largest request body. Beyond it the answer is 413.",
+     .apply = [](Command& to, std::string_view v, bool) { return store_size(to.config.body_bytes_max, v, 1024); }},
+    {.group = "Limits",
+     .names = {"--stream-buffer"},
+     .value_hint = "SIZE",
+     .env = "COPPICE_STREAM_BUFFER",
+     .default_text = "4MiB",
+     .help = "Unsent bytes kept for a client that reads slowly. Beyond it the client is disconnected.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_size(to.config.stream_buffer_bytes_max, v, 4096); }},
+    {.group = "Limits",
+     .names = {"--connections-max"},
+     .value_hint = "N",
+     .env = "COPPICE_CONNECTIONS_MAX",
+     .default_text = "1024",
+     .help = "Connections served at once.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_int(to.config.connections_max, v, 1, 1'000'000); }},
+    {.group = "Limits",
+     .names = {"-cram", "--cache-ram"},
+     .value_hint = "SIZE",
+     .env = "COPPICE_CACHE_RAM",
+     .default_text = "0",
+     .help = "KV kept in RAM beside the device. Not in this version: 0 is the only value.",
+     .apply = no_tier_yet},
+    {.group = "Limits",
+     .names = {"--cache-disk"},
+     .value_hint = "DIR",
+     .env = "COPPICE_CACHE_DISK",
+     .default_text = "0",
+     .help = "A folder for KV that outlives the server. Not in this version: 0 is the only value.",
+     .apply = no_tier_yet},
+    {.group = "Limits",
+     .names = {"--cache-disk-size"},
+     .value_hint = "SIZE",
+     .env = "COPPICE_CACHE_DISK_SIZE",
+     .default_text = "0",
+     .help = "KV kept on disk. Not in this version: 0 is the only value.",
+     .apply = no_tier_yet},
+
+    {.group = "Information",
+     .names = {"--log-level"},
+     .value_hint = "LEVEL",
+     .env = "COPPICE_LOG_LEVEL",
+     .default_text = "info",
+     .help = "debug, info, warn or error; the log goes to stderr. llama.cpp's own messages appear from "
+             "warnings up; -v shows all of them.",
+     .apply = set_log_level},
+    {.group = "Information",
+     .names = {"--list-devices"},
+     .help = "Print what this machine can compute on, and exit.",
+     .apply = set_action<Action::list_devices>},
+    {.group = "Information",
+     .names = {"--help-llama"},
+     .help = "Print llama.cpp's options that work here, and exit.",
+     .apply = set_action<Action::help_llama>},
+    {.group = "Information",
+     .names = {"--version"},
+     .help = "Print the version, and exit.",
+     .apply = set_action<Action::version>},
+    {.group = "Information",
+     .names = {"-h", "--help", "--usage"},
+     .help = "Print this text, and exit.",
+     .apply = set_action<Action::help>},
+};
+
+}  // namespace
+
+std::span<const OwnFlag> own_flags() { return kTable; }
+
+const OwnFlag* find_own_flag(std::string_view spelling) {
+  const auto found = std::ranges::find_if(kTable, [&](const OwnFlag& flag) {
+    return std::ranges::find(flag.names, spelling) != flag.names.end() ||
+           (!flag.negation.empty() && flag.negation == spelling);
+  });
+  return found == kTable.end() ? nullptr : &*found;
+}
+
+Result<void> apply_own_environment(Command& command) {
+  for (const OwnFlag& flag : kTable) {
+    if (flag.env.empty()) continue;
+    const std::string name(flag.env);
+    const char* value = std::getenv(name.c_str());
+    if (value == nullptr) continue;
+    bool on = true;
+    if (!flag.takes_value()) {
+      const std::string_view text = value;
+      on = text == "1" || text == "true" || text == "on";
+      if (!on && text != "0" && text != "false" && text != "off") {
+        return invalid(name + ": '" + value + "' is neither 1 nor 0", name);
+      }
+    }
+    if (auto done = flag.apply(command, value, on); !done) return invalid(name + ": " + done.error().message, name);
+  }
+  return {};
+}
+
+}  // namespace coppice::app

@@ -1,0 +1,220 @@
+#include "app/server.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <utility>
+
+#include "api/router.h"
+#include "app/banner.h"
+#include "app/loading_gate.h"
+#include "app/progress.h"
+#include "base/clock.h"
+#include "chat/llama_templates.h"
+#include "engine/llama_log.h"
+#include "engine/llama_model.h"
+#include "engine/llama_runner.h"
+#include "net/server.h"
+#include "obs/log.h"
+#include "obs/metrics.h"
+#include "sched/engine_loop.h"
+
+namespace coppice::app {
+namespace {
+
+// After the engine has ended every request, for the last bytes to reach their clients.
+constexpr std::chrono::milliseconds kLastBytes{2000};
+
+void route_llama_log(std::int32_t verbosity) {
+  engine::set_log_sink([verbosity](engine::LogLevel level, std::string_view line) {
+    switch (level) {
+      case engine::LogLevel::error: obs::log_error("llama.cpp", "{}", line); break;
+      case engine::LogLevel::warn:
+        if (verbosity >= 2) obs::log_warn("llama.cpp", "{}", line);
+        break;
+      case engine::LogLevel::info:
+        if (verbosity >= 4) obs::log_debug("llama.cpp", "{}", line);
+        break;
+      case engine::LogLevel::debug:
+        if (verbosity >= 5) obs::log_debug("llama.cpp", "{}", line);
+        break;
+    }
+  });
+}
+
+std::string model_id(const Config& config, const engine::LlamaModel::Summary& model) {
+  if (!config.aliases.empty()) return config.aliases.front();
+  return std::filesystem::path(model.path).stem().string();
+}
+
+api::ModelFacts model_facts(const Config& config, const engine::LlamaModel::Summary& model) {
+  api::ModelFacts facts;
+  facts.id = model_id(config, model);
+  facts.path = model.path;
+  facts.aliases = config.aliases;
+  facts.architecture = model.architecture;
+  facts.description = model.description;
+  facts.build = "coppice " COPPICE_VERSION " (llama.cpp " COPPICE_LLAMA_VERSION ")";
+  facts.n_params = model.n_params;
+  facts.file_bytes = model.file_bytes;
+  facts.n_ctx = model.n_ctx;
+  facts.n_ctx_train = model.n_ctx_train;
+  facts.n_vocab = model.n_vocab;
+  facts.n_embd = model.n_embd;
+  facts.n_slots = config.n_slots;
+  facts.bos_token = model.bos_token;
+  facts.eos_token = model.eos_token;
+  facts.created_unix_s = std::time(nullptr);
+  return facts;
+}
+
+BannerFacts banner_facts(const Config& config, const engine::LlamaModel::Summary& model, std::uint16_t port) {
+  BannerFacts facts;
+  facts.version = COPPICE_VERSION;
+  facts.model_name = model.name;
+  facts.model_path = model.path;
+  facts.architecture = model.architecture;
+  facts.model_id = model_id(config, model);
+  facts.n_params = model.n_params;
+  facts.model_bytes = model.file_bytes;
+  facts.kv_bytes = model.kv_bytes;
+  facts.n_ctx = model.n_ctx;
+  facts.n_ctx_train = model.n_ctx_train;
+  facts.n_slots = config.n_slots;
+  facts.n_threads = model.n_threads;
+  facts.devices = model.devices;
+  facts.host = config.host;
+  facts.port = port;
+  facts.built_in_model = config.built_in_model;
+  facts.needs_key = !config.api_keys.empty();
+  return facts;
+}
+
+net::ServerOptions net_options(const Config& config) {
+  net::ServerOptions options;
+  options.host = config.host;
+  options.port = config.port;
+  options.threads = config.threads_http;
+  options.body_bytes_max = config.body_bytes_max;
+  options.connections_max = config.connections_max;
+  options.stream_buffer_bytes_max = config.stream_buffer_bytes_max;
+  return options;
+}
+
+Result<std::unique_ptr<engine::LlamaModel>> load_model(const Config& config, engine::LlamaConfig llama,
+                                                       const Clock& clock, const Signals& signals) {
+  Progress progress(std::cerr, clock, ::isatty(STDERR_FILENO) == 1);
+  engine::LoadOptions options;
+  options.backend_dir = COPPICE_BACKEND_DIR;
+  options.n_slots = config.n_slots;
+  options.on_progress = [&](float share) {
+    progress.show(share);
+    return !signals.interrupted();
+  };
+  auto model = engine::LlamaModel::load(std::move(llama), options);
+  progress.finish();
+  return model;
+}
+
+// Everything above the model. Members are built top to bottom and go bottom to top, each before what it refers to.
+class Layers {
+ public:
+  Layers(const Config& config, engine::LlamaModel& model, std::unique_ptr<chat::Templates> templates,
+         const Clock& clock, obs::Metrics& metrics)
+      : tokenizer_(engine::make_llama_tokenizer(model)),
+        samplers_(engine::make_llama_sampler_factory(model)),
+        templates_(std::move(templates)),
+        loop_(scheduler_options(config), engine::make_llama_runner(model), *tokenizer_, clock, metrics),
+        router_(services(config, model, metrics)) {}
+
+  sched::EngineLoop& loop() { return loop_; }
+  api::Router& router() { return router_; }
+
+ private:
+  static sched::SchedulerOptions scheduler_options(const Config& config) {
+    sched::SchedulerOptions options;
+    options.n_slots = config.n_slots;
+    options.slot_prompt_similarity = config.slot_prompt_similarity;
+    options.step_tokens_max = config.prefill_chunk;
+    options.queue_limit = config.queue_limit;
+    return options;
+  }
+
+  api::Services services(const Config& config, const engine::LlamaModel& model, obs::Metrics& metrics) {
+    api::Services services{.tokenizer = *tokenizer_,
+                           .samplers = *samplers_,
+                           .templates = *templates_,
+                           .engine = loop_,
+                           .metrics = metrics,
+                           .model = model_facts(config, model.summary()),
+                           .limits = {},
+                           .api_keys = config.api_keys};
+    services.limits.sse_ping_interval_s = config.sse_ping_interval_s;
+    services.default_n_predict = config.default_n_predict;
+    services.default_cache_prompt = config.default_cache_prompt;
+    services.endpoint_slots = config.endpoint_slots;
+    services.endpoint_metrics = config.endpoint_metrics;
+    return services;
+  }
+
+  std::unique_ptr<engine::Tokenizer> tokenizer_;
+  std::unique_ptr<engine::SamplerFactory> samplers_;
+  std::unique_ptr<chat::Templates> templates_;
+  sched::EngineLoop loop_;
+  api::Router router_;
+};
+
+int report(const Error& error) {
+  fmt::print(stderr, "coppice: {}\n", error.message);
+  return 1;
+}
+
+void serve_until_signal(const Config& config, Layers& layers, Signals& signals) {
+  signals.wait();
+  const std::size_t running = [&] {
+    std::size_t busy = 0;
+    for (const sched::SlotInfo& slot : layers.loop().snapshot().slots) busy += slot.busy ? 1 : 0;
+    return busy;
+  }();
+  obs::log_info("stopping", "running={} grace_s={}", running, config.shutdown_grace_s);
+  layers.loop().stop(std::chrono::seconds(config.shutdown_grace_s));
+}
+
+}  // namespace
+
+int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals) {
+  obs::init_log(config.log_level);
+  route_llama_log(config.llama_verbosity);
+  const SteadyClock clock;
+  obs::Metrics metrics;
+  LoadingGate gate;
+
+  auto server = net::Server::listen(net_options(config), gate, &metrics);
+  if (!server) return report(server.error());
+  (*server)->start();
+
+  auto model = load_model(config, std::move(llama), clock, signals);
+  if (!model) {
+    if (signals.interrupted()) return 128 + signals.received();
+    return report(model.error());
+  }
+  auto templates = chat::make_llama_templates(**model);
+  if (!templates) return report(templates.error());
+
+  Layers layers(config, **model, std::move(*templates), clock, metrics);
+  layers.loop().start();
+  gate.open(layers.router());
+  std::cout << banner(banner_facts(config, (*model)->summary(), (*server)->port())) << std::flush;
+
+  serve_until_signal(config, layers, signals);
+  (*server)->stop(kLastBytes);
+  obs::log_info("stopped", "signal={}", signals.received());
+  return 0;
+}
+
+}  // namespace coppice::app
