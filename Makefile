@@ -1,0 +1,72 @@
+# Sets up, builds, runs and checks Coppice; `make` lists the targets. Everything is made in build/ (and build-asan/,
+# build-tsan/) and .deps/; nothing is installed but the Debian packages in scripts/setup.sh.
+#
+#   make serve MODEL=path.gguf ARGS="-c 65536 -np 4"    a model of yours, with any flag of `coppice serve --help`
+#   make serve GPU=vulkan                               (or cuda) also fetches that backend for llama.cpp
+#   make build LLAMA_SOURCE=fetch CMAKE_ARGS=-DGGML_CUDA=ON     llama.cpp from source: its release's, or a folder's
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Once chosen, it stays chosen.
+LLAMA_SOURCE ?= $(shell sed -n 's/^COPPICE_LLAMA_SOURCE:STRING=//p' build/CMakeCache.txt 2>/dev/null)
+export GPU LLAMA_SOURCE
+jobs := $(shell nproc 2>/dev/null || echo 2)
+sources = git ls-files -co --exclude-standard 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'tools/*.h' 'tools/*.cc'
+configure = cmake -S . -B build -G Ninja $(if $(LLAMA_SOURCE),-DCOPPICE_LLAMA_SOURCE=$(LLAMA_SOURCE)) $(CMAKE_ARGS)
+build = cmake --build build -j $(jobs) --target
+
+# GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
+fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
+
+.PHONY: help setup program build serve test models check format tidy asan tsan clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+
+# A build without the tests needs none of their libraries. Once build/ is configured, it stays as it is.
+program:
+	@scripts/setup.sh
+	@$(if $(LLAMA_SOURCE),,scripts/fetch_llama.sh)
+	@$(if $(LLAMA_SOURCE)$(CMAKE_ARGS),,test -f build/build.ninja ||) $(configure) -DCOPPICE_TESTS=OFF
+	@$(build) coppice
+
+serve: program ## start the server on 127.0.0.1:8080; MODEL=path.gguf, ARGS="flags", GPU=vulkan or cuda
+	@exec build/coppice serve $(if $(MODEL),-m '$(MODEL)') $(ARGS)
+
+build: program ## build the server: build/coppice
+
+test: ## build everything and run every test
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) all
+	@ctest --test-dir build --output-on-failure -j 2
+
+models: ## write random-weight test models to build/models
+	@scripts/setup.sh
+	@test -f build/build.ninja || $(configure) -DCOPPICE_TESTS=OFF
+	@$(build) models
+
+check: ## run the style checks alone: format, layers, sizes, text
+	@for check in tests/style/check_*.sh; do bash $$check . || failed=1; done; exit $${failed-0}
+
+format: ## format the sources
+	@$(sources) | xargs clang-format-19 -i
+
+tidy: ## run clang-tidy over the sources
+	@scripts/setup.sh --test --dev
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(sources) | grep '\.cc$$' | xargs run-clang-tidy-19 -quiet -p build -j $(jobs)
+
+asan: ## run every test under the address and undefined-behaviour sanitizers, in build-asan
+tsan: ## run every test under the thread sanitizer, in build-tsan
+asan tsan:
+	@scripts/setup.sh --test
+	@cmake --preset $@
+	@cmake --build --preset $@ -j $(jobs)
+	@$(fixed_addresses) ctest --preset $@
+
+clean: ## remove what was built
+	rm -rf build build-asan build-tsan build-debug
+
+distclean: clean ## and the fetched llama.cpp
+	rm -rf .deps
