@@ -41,7 +41,7 @@ class Loop : public testing::Test {
     loop = std::make_unique<EngineLoop>(options, std::move(runner), tokenizer, clock, metrics);
   }
 
-  Result<void> submit(const std::shared_ptr<Ending>& ending, const Tokens& prompt, int n_predict,
+  Result<void> submit(const std::shared_ptr<EventSink>& ending, const Tokens& prompt, int n_predict,
                       RequestId* id = nullptr) {
     Request request;
     request.id = loop->next_id();
@@ -63,6 +63,29 @@ class Loop : public testing::Test {
   engine::FakeRunner* fake = nullptr;
   std::unique_ptr<EngineLoop> loop;
 };
+
+// A client that has its answer and then asks for the slots or the metrics must not be told of the time before.
+TEST_F(Loop, TheEndOfARequestIsPublishedBeforeItIsTold) {
+  class Look final : public EventSink {
+   public:
+    explicit Look(const EngineLoop& engine) : engine_(engine) {}
+    void on_delta(TextDelta) override {}
+    void on_finished(Finished) override { seen.set_value(engine_.snapshot()); }
+    void on_failed(Error) override { seen.set_value({}); }
+    std::promise<Snapshot> seen;
+
+   private:
+    const EngineLoop& engine_;
+  };
+  loop->start();
+  const auto look = std::make_shared<Look>(*loop);
+  ASSERT_TRUE(submit(look, {1, 2, 3}, 4));
+  const Snapshot seen = look->seen.get_future().get();
+  ASSERT_EQ(seen.slots.size(), 2U);
+  EXPECT_FALSE(seen.slots[1].busy);
+  EXPECT_EQ(seen.slots[1].held, 6);  // the last token is never evaluated
+  EXPECT_EQ(seen.cells_used, 6);
+}
 
 TEST_F(Loop, AnswersRequestsOfManyThreads) {
   loop->start();

@@ -146,6 +146,8 @@ void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
                 report.prompt_tokens, report.reused(), kv::name(report.source), report.computed,
                 report.reason == kv::MissReason::none ? "-" : kv::name(report.reason), report.predicted,
                 to_ms(report.queued), to_ms(report.prefill), to_ms(report.decode));
+  publish_gauges();
+  if (before_finished_) before_finished_();
   a->request.sink->on_finished({stop, a->text.stop_word().value_or(""), std::move(tail), std::move(report)});
 }
 
