@@ -1,4 +1,4 @@
-// The table of sampling fields, through SamplerFactory: what is taken, clamped and refused.
+// The table of sampling fields, through SamplerFactory: what is taken and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,28 +30,17 @@ struct Case {
 const Case kTaken[] = {
     {"temperature", 0.5, 0.5},
     {"temperature", 0, 0},
-    {"temperature", -5, 0},
     {"temperature", 1e-30, 0},
-    {"temperature", 1e30, 1e4},
     {"dynatemp_range", 0.25, 0.25},
-    {"dynatemp_range", -1, 0},
     {"dynatemp_exponent", 1.5, 1.5},
-    {"dynatemp_exponent", -1e30, 0},
     {"top_k", 7, 7},
     {"top_k", 7.0, 7},
-    {"top_k", -1, 0},
-    {"top_k", 1'000'000'000'000'000'000, 2147483647},
-    {"top_k", 1e300, 2147483647},
+    {"top_k", -1, -1},
     {"top_p", 0.5, 0.5},
-    {"top_p", 2, 1},
     {"min_p", 0.25, 0.25},
-    {"min_p", -1, 0},
     {"top_n_sigma", 1.5, 1.5},
-    {"top_n_sigma", -100, -1},
     {"xtc_probability", 0.5, 0.5},
-    {"xtc_probability", 7, 1},
     {"xtc_threshold", 0.5, 0.5},
-    {"xtc_threshold", -7, 0},
     {"typical_p", 0.5, 0.5},
     {"repeat_last_n", 10, 10},
     {"repeat_last_n", 0, 0},
@@ -59,33 +48,23 @@ const Case kTaken[] = {
     {"repeat_last_n", 2147483647, 1024},
     {"repeat_penalty", 1.5, 1.5},
     {"presence_penalty", -0.5, -0.5},
-    {"presence_penalty", 1e30, 1e4},
     {"frequency_penalty", 0.5, 0.5},
-    {"frequency_penalty", -1e30, -1e4},
     {"dry_multiplier", 0.5, 0.5},
-    {"dry_multiplier", -1, 0},
     {"dry_base", 2, 2},
     {"dry_base", 0, 1.75},
-    {"dry_base", -1e30, 1.75},
-    {"dry_base", 1e30, 1e4},
     {"dry_allowed_length", 5, 5},
     {"dry_penalty_last_n", 100, 100},
     {"dry_penalty_last_n", -1, 1024},
     {"dry_sequence_breakers", {"\n", "x"}, {"\n", "x"}},
     {"mirostat", 2, 2},
-    {"mirostat", 7, 2},
-    {"mirostat", -3, 0},
     {"mirostat_tau", 4, 4},
     {"mirostat_eta", 0.5, 0.5},
     {"adaptive_target", 0.5, 0.5},
-    {"adaptive_target", -1e30, -1},
     {"adaptive_decay", 0.5, 0.5},
     {"min_keep", 3, 3},
     {"min_keep", 1'000'000'000, 1'000'000'000},
     {"seed", 42, 42},
     {"seed", -1, 4294967295},
-    {"seed", 9223372036854775808U, 0},
-    {"seed", 4294967297, 1},
     {"samplers", {"top_k", "Min-P", "temp"}, {"top_k", "min_p", "temperature"}},
     {"samplers", "kpt", {"top_k", "top_p", "temperature"}},
     {"samplers", Json::array(), Json::array()},
@@ -94,7 +73,7 @@ const Case kTaken[] = {
     {"reasoning_budget_tokens", 100, 100},
 };
 
-TEST(SamplingFields, AreTakenInRangeAndClampedWhereLlamaServerClamps) {
+TEST(SamplingFields, AreTakenInRange) {
   for (const Case& c : kTaken) {
     const Json got = effective(c.name, c.given);
     if (c.effective.is_number() && got.is_number()) {
@@ -108,6 +87,27 @@ TEST(SamplingFields, AreTakenInRangeAndClampedWhereLlamaServerClamps) {
 
 TEST(SamplingFields, AreRefusedWithTheirName) {
   const std::pair<const char*, Json> cases[] = {
+      {"temperature", -5},
+      {"temperature", 1e30},
+      {"dynatemp_range", -1},
+      {"dynatemp_exponent", -1e30},
+      {"top_k", 1'000'000'000'000'000'000},
+      {"top_k", 1e300},
+      {"top_p", 2},
+      {"min_p", -1},
+      {"top_n_sigma", -100},
+      {"xtc_probability", 7},
+      {"xtc_threshold", -7},
+      {"presence_penalty", 1e30},
+      {"frequency_penalty", -1e30},
+      {"dry_multiplier", -1},
+      {"dry_base", -1e30},
+      {"dry_base", 1e30},
+      {"mirostat", 7},
+      {"mirostat", -3},
+      {"adaptive_target", -1e30},
+      {"seed", 9223372036854775808U},
+      {"seed", 4294967297},
       {"repeat_last_n", -2},
       {"repeat_penalty", 0},
       {"repeat_penalty", -1},

@@ -121,23 +121,22 @@ Result<std::int64_t> read_integer(const Json& value, const std::string& name) {
 
 // Any integer is a seed, as in OpenAI's API; llama.cpp takes the lower 32 bits, and -1 means a random one.
 Result<void> read_seed(const Json& value, const SamplingContext&, common_params_sampling& to) {
-  if (value.is_number_unsigned()) {
-    to.seed = static_cast<std::uint32_t>(value.get<std::uint64_t>());
-    return {};
-  }
   const auto seed = read_integer(value, "seed");
   if (!seed) return std::unexpected(seed.error());
+  constexpr std::int64_t kMax = std::numeric_limits<std::uint32_t>::max();  // this one means "random" too, like -1
+  if (*seed < -1 || *seed > kMax) return invalid("\"seed\" must be between -1 and 4294967295", "seed");
   to.seed = static_cast<std::uint32_t>(*seed);
   return {};
 }
 
 Json show_seed(const common_params_sampling& from) { return from.seed; }
 
-// Below 1 means the default, as llama-server does.
+// From 0 to below 1 means the default, as llama-server does.
 Result<void> read_dry_base(const Json& value, const SamplingContext&, common_params_sampling& to) {
   const auto base = read_number(value, "dry_base");
   if (!base) return std::unexpected(base.error());
-  if (*base >= 1) to.dry_base = static_cast<float>(std::min(*base, 1e4));
+  if (*base < 0 || *base > 1e4) return invalid("\"dry_base\" must be between 0 and 10000", "dry_base");
+  if (*base >= 1) to.dry_base = static_cast<float>(*base);
   return {};
 }
 
