@@ -188,6 +188,20 @@ TEST(BadInput, APromptOverTheContextSaysItInTheWordsThatClientsKnow) {
   EXPECT_EQ(server.engine.requests.size(), 1U);
 }
 
+// Tokenizing megabytes takes a thread for seconds, only to find that they do not fit.
+TEST(BadInput, TextThatCanNeverFitIsNotTokenized) {
+  FakeServer server;
+  const std::string text(8 * 129, 'x');  // no token stands for more than 8 bytes: at least 129 tokens
+  for (const std::string& prompt :
+       {"\"" + text + "\"", "[1,\"" + text + "\"]", "{\"prompt_string\":\"" + text + "\"}"}) {
+    const auto answer = server.post("/completion", "{\"prompt\":" + prompt + "}");
+    EXPECT_EQ(answer->json()["error"]["code"], "context_length_exceeded") << prompt.substr(0, 20);
+  }
+  const std::string chat = R"({"messages":[{"role":"user","content":")" + text + "\"}]}";
+  EXPECT_EQ(server.post("/v1/chat/completions", chat)->json()["error"]["code"], "context_length_exceeded");
+  EXPECT_EQ(server.tokenizer.longest_tokenized, 0U);
+}
+
 TEST(BadInput, TenMegabyteBodiesAreAnswered) {
   const std::string text(std::size_t{10} << 20U, 'x');
   FakeServer server;

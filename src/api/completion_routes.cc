@@ -63,7 +63,8 @@ Result<Draft> read_draft(const Context& context, const HttpRequest& request, std
 
 Result<void> add_prompts(const Context& context, CompletionPlan& plan) {
   const Services& services = context.services;
-  auto prompts = read_prompts(plan.body, services.tokenizer, static_cast<std::size_t>(services.limits.prompts_max));
+  auto prompts = read_prompts(plan.body, services.tokenizer, static_cast<std::size_t>(services.limits.prompts_max),
+                              services.model.n_ctx);
   if (!prompts) return std::unexpected(prompts.error());
   for (const Tokens& prompt : *prompts) {
     if (auto fits = check_prompt(prompt, services.model.n_ctx); !fits) return fits;
@@ -101,6 +102,9 @@ Result<CompletionPlan> plan_chat(const Context& context, const HttpRequest& requ
   CompletionPlan& plan = draft->plan;
   auto prompt = services.templates.render(plan.body);
   if (!prompt) return std::unexpected(prompt.error());
+  if (auto fits = check_text(prompt->text, services.tokenizer, services.model.n_ctx); !fits) {
+    return std::unexpected(fits.error());
+  }
   Tokens tokens = services.tokenizer.tokenize(prompt->text, true, true);
   if (auto fits = check_prompt(tokens, services.model.n_ctx); !fits) return std::unexpected(fits.error());
   plan.prompts.push_back(std::move(tokens));

@@ -2,6 +2,7 @@
 // FakeResponder::run() is called.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <map>
@@ -22,9 +23,12 @@ class FakeTokenizer final : public engine::Tokenizer {
  public:
   static constexpr Token kBos = 256, kEos = 257, kCall = 258;
   bool add_bos = true;
+  mutable std::size_t longest_tokenized = 0;  // bytes
 
+  std::size_t piece_bytes_max() const override { return 8; }
   Tokens tokenize(std::string_view text, bool add_special, bool parse_special) const override {
     constexpr std::string_view kCallText = "<|call|>";
+    longest_tokenized = std::max(longest_tokenized, text.size());
     Tokens out;
     if (add_special && add_bos) out.push_back(kBos);
     while (!text.empty()) {

@@ -26,6 +26,17 @@ bool is_one_prompt(const Json& list) {
   return std::ranges::all_of(list, is_scalar) && std::ranges::any_of(list, is_number);
 }
 
+// check_text() of every text in one prompt, whatever its form.
+Result<void> check_texts(const Json& value, const engine::Tokenizer& tokenizer, std::int32_t n_ctx) {
+  if (value.is_string()) return check_text(value.get_ref<const std::string&>(), tokenizer, n_ctx);
+  if (!value.is_array() && !value.is_object()) return {};
+  for (const Json& item : value) {
+    if (!item.is_string()) continue;
+    if (auto fits = check_text(item.get_ref<const std::string&>(), tokenizer, n_ctx); !fits) return fits;
+  }
+  return {};
+}
+
 Result<Tokens> read_one(const Json& value, const engine::Tokenizer& tokenizer) {
   if (!value.is_object()) return tokenize_mixed(value, tokenizer, true, true, "prompt");
   if (auto media = value.find("multimodal_data"); media != value.end() && !media->empty()) {
@@ -62,13 +73,20 @@ Result<Tokens> tokenize_mixed(const Json& value, const engine::Tokenizer& tokeni
   return out;
 }
 
-Result<std::vector<Tokens>> read_prompts(const Json& body, const engine::Tokenizer& tokenizer,
-                                         std::size_t prompts_max) {
+Result<void> check_text(std::string_view text, const engine::Tokenizer& tokenizer, std::int32_t n_ctx) {
+  const std::size_t n_tokens_min = text.size() / tokenizer.piece_bytes_max();
+  if (n_tokens_min <= static_cast<std::size_t>(n_ctx)) return {};
+  return std::unexpected(context_overflow(n_tokens_min, n_ctx));
+}
+
+Result<std::vector<Tokens>> read_prompts(const Json& body, const engine::Tokenizer& tokenizer, std::size_t prompts_max,
+                                         std::int32_t n_ctx) {
   auto found = body.find("prompt");
   if (found == body.end() || found->is_null()) return invalid("'prompt' is missing", "prompt");
   const Json& prompt = *found;
   std::vector<Tokens> out;
   const auto add = [&](const Json& value) -> Result<void> {
+    if (auto fits = check_texts(value, tokenizer, n_ctx); !fits) return fits;
     auto tokens = read_one(value, tokenizer);
     if (!tokens) return std::unexpected(tokens.error());
     out.push_back(*std::move(tokens));

@@ -1,6 +1,7 @@
 // The prompt of a completion request, in every form that llama-server takes, as tokens.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -18,8 +19,13 @@ Result<Tokens> tokenize_mixed(const Json& value, const engine::Tokenizer& tokeni
 
 // The request's "prompt": "text", [ids], ["text", ids, ...], {"prompt_string": "text"}, or a list of several of these;
 // a list of texts alone is several prompts. At least one prompt comes back; a prompt may be empty.
-// Errors: invalid_request, also for more than `prompts_max`.
-Result<std::vector<Tokens>> read_prompts(const Json& body, const engine::Tokenizer& tokenizer, std::size_t prompts_max);
+// Errors: invalid_request, also for more than `prompts_max`; context_overflow as check_text().
+Result<std::vector<Tokens>> read_prompts(const Json& body, const engine::Tokenizer& tokenizer, std::size_t prompts_max,
+                                         std::int32_t n_ctx);
+
+// context_overflow for text so long that it cannot fit however it is tokenized. Tokenizing takes seconds for megabytes,
+// and a thread of the server with it.
+Result<void> check_text(std::string_view text, const engine::Tokenizer& tokenizer, std::int32_t n_ctx);
 
 // Errors: invalid_request for an empty prompt, context_overflow for one that leaves no room for an answer.
 Result<void> check_prompt(const Tokens& prompt, std::int32_t n_ctx);

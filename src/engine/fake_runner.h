@@ -93,6 +93,7 @@ class FakeTokenizer final : public Tokenizer {
   std::string piece(Token token, bool special) const override;
   bool is_end_of_generation(Token token) const override { return token == FakeRunner::kEndOfGeneration; }
   std::int32_t n_vocab() const override { return n_vocab_; }
+  std::size_t piece_bytes_max() const override { return 16; }
 
  private:
   Token n_vocab_;

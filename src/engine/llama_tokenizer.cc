@@ -1,6 +1,7 @@
 // Tokenizer on llama.h's vocabulary functions, which are const and safe from any thread.
 #include <llama.h>
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <cstdint>
@@ -22,7 +23,11 @@ std::string replace_invalid_utf8(std::string_view text) {
 
 class LlamaTokenizer final : public Tokenizer {
  public:
-  explicit LlamaTokenizer(const llama_vocab* vocab) : vocab_(vocab) {}
+  explicit LlamaTokenizer(const llama_vocab* vocab) : vocab_(vocab) {
+    for (Token token = 0; token < n_vocab(); ++token) {
+      piece_bytes_max_ = std::max(piece_bytes_max_, piece(token, true).size());
+    }
+  }
 
   Tokens tokenize(std::string_view text, bool add_special, bool parse_special) const override {
     assert(text.size() < std::numeric_limits<std::int32_t>::max() / 2);
@@ -48,6 +53,7 @@ class LlamaTokenizer final : public Tokenizer {
   }
 
   std::int32_t n_vocab() const override { return llama_vocab_n_tokens(vocab_); }
+  std::size_t piece_bytes_max() const override { return piece_bytes_max_; }
 
  private:
   std::optional<Tokens> try_tokenize(std::string_view text, bool add_special, bool parse_special) const try {
@@ -68,6 +74,7 @@ class LlamaTokenizer final : public Tokenizer {
   }
 
   const llama_vocab* vocab_;
+  std::size_t piece_bytes_max_ = 1;
 };
 
 }  // namespace

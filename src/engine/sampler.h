@@ -63,8 +63,8 @@ class SamplerFactory {
   virtual ~SamplerFactory() = default;
 
   // Thread-safe. `body` is the request's JSON object; the fields of llama-server's sampling API are read from it
-  // (docs/api.md lists them), others ignored. Errors: invalid_request naming the field, for a wrong type, a value out of
-  // range or a grammar that does not compile. A missing or null field takes the server's default.
+  // (docs/api.md lists them), others ignored. Errors: invalid_request naming the field, for a wrong type, a value out
+  // of range or a grammar that does not compile. A missing or null field takes the server's default.
   virtual Result<std::unique_ptr<Sampler>> make(const Json& body, const ChatConstraint& constraint) const = 0;
 
   // The effective sampling settings for `body`, as llama-server names them (for /props and generation_settings).

@@ -22,6 +22,10 @@ class Tokenizer {
   virtual bool is_end_of_generation(Token token) const = 0;  // EOS, EOT, ... : generation stops here
   virtual std::int32_t n_vocab() const = 0;                  // valid tokens are 0 .. n_vocab - 1
 
+  // The most bytes of text that one token stands for: text of n bytes has at least n / piece_bytes_max() tokens. Known
+  // before tokenizing, which takes seconds for megabytes.
+  virtual std::size_t piece_bytes_max() const = 0;
+
   std::string text(const Tokens& tokens, bool special) const {
     std::string out;
     for (Token t : tokens) out += piece(t, special);

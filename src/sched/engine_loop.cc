@@ -20,7 +20,7 @@ EngineLoop::EngineLoop(const SchedulerOptions& options, std::unique_ptr<engine::
       metrics_(metrics),
       scheduler_(options, *runner_, tokenizer, clock, metrics),
       snapshot_(scheduler_.snapshot()) {
-  scheduler_.set_before_finished([this] { publish(); });
+  scheduler_.set_on_change([this] { publish(); });
   metrics_.queue_limit.Set(static_cast<double>(options.queue_limit));
 }
 

@@ -29,6 +29,35 @@ TEST(Pressure, DonorIsEvictedLast) {
   EXPECT_EQ(world.scheduler.snapshot().slots[1].held, 0);
 }
 
+TEST(Pressure, DonorOfWaitingRequestsIsEvictedLast) {
+  World world({.n_cells = 100, .n_seqs = 3}, {.n_slots = 3});
+  world.ask(tokens_of(1, 30), {.id_slot = SlotId{0}}, 0);  // donor, the oldest
+  world.ask(tokens_of(2, 30), {.id_slot = SlotId{1}}, 0);
+  world.submit(tokens_of(3, 50), {.id_slot = SlotId{2}}, 0);
+  const auto agent =
+      world.submit(tokens_of(1, 30) + tokens_of(4, 5),
+                   {.id_slot = SlotId{1}, .shared_pool_slot = SlotId{0}, .shared_prefix_n_tokens = 30}, 0);
+  world.run();
+  EXPECT_EQ(agent->report().reused_donor, 30);
+}
+
+TEST(Pressure, A8_AgentsOverOneBaseFitIntoExactlyTheirCells) {
+  constexpr TokenPos kBase = 1000, kOwn = 20, kAnswer = 10;
+  World world({.n_cells = kBase + 8 * (kOwn + kAnswer - 1), .n_seqs = 9, .n_batch = 64}, {.n_slots = 9});
+  const Tokens base = tokens_of(1, kBase);
+  world.ask(base, {.id_slot = SlotId{0}}, 0);
+  std::vector<std::shared_ptr<Outcome>> agents;
+  for (int i = 1; i <= 8; ++i) {
+    agents.push_back(
+        world.submit(base + tokens_of(10 + i, kOwn),
+                     {.id_slot = SlotId{i}, .shared_pool_slot = SlotId{0}, .shared_prefix_n_tokens = kBase}, kAnswer));
+  }
+  world.run();
+  for (const auto& agent : agents) EXPECT_EQ(agent->report().pauses, 0);
+  EXPECT_EQ(world.metrics.sequences_evicted.Value(), 0);
+  EXPECT_EQ(world.runner.used(), world.fake_options.n_cells);
+}
+
 TEST(Pressure, FourLongAnswersAllFinishWhereOnlyTwoFit) {
   World world({.n_cells = 128, .n_seqs = 4, .n_batch = 16}, {.n_slots = 4});
   std::vector<std::shared_ptr<Outcome>> outcomes;

@@ -94,8 +94,10 @@ void Scheduler::fail_all(const Error& error, bool queued_only) {
 }
 
 bool Scheduler::step() {
+  const std::size_t waiting = queue_.size();
   admit();
   if (running() == 0) return false;
+  if (on_change_ && queue_.size() != waiting) on_change_();  // or they would count as waiting until the step's end
   const TimePoint began = clock_.now();
   if (build_batch()) {
     const engine::DecodeStatus status = runner_.decode(batch_);
@@ -147,7 +149,7 @@ void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
                 report.reason == kv::MissReason::none ? "-" : kv::name(report.reason), report.predicted,
                 to_ms(report.queued), to_ms(report.prefill), to_ms(report.decode));
   publish_gauges();
-  if (before_finished_) before_finished_();
+  if (on_change_) on_change_();
   a->request.sink->on_finished({stop, a->text.stop_word().value_or(""), std::move(tail), std::move(report)});
 }
 

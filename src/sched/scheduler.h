@@ -56,9 +56,10 @@ class Scheduler {
   // Admits what can run and evaluates one batch. False when there was nothing to do: nothing is running or could start.
   bool step();
 
-  // Called before each on_finished, when everything that the request changed is in place: who hears of the end and then
-  // asks for the state finds the one after it.
-  void set_before_finished(std::function<void()> hook) { before_finished_ = std::move(hook); }
+  // Called in the middle of a step when others may look: after requests were admitted, and before each on_finished,
+  // when everything that the request changed is in place. Who hears of an end and then asks for the state finds the one
+  // after it.
+  void set_on_change(std::function<void()> hook) { on_change_ = std::move(hook); }
 
   // Ends every request with this error. `queued_only` leaves the running ones alone.
   void fail_all(const Error& error, bool queued_only);
@@ -129,7 +130,7 @@ class Scheduler {
   std::vector<Slot> slots_;
   Queue queue_;
   std::int64_t releases_ = 0;
-  std::function<void()> before_finished_;
+  std::function<void()> on_change_;
 
   // Of the step in progress.
   std::vector<engine::BatchItem> batch_;

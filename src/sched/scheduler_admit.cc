@@ -128,15 +128,21 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   s.active = std::move(a);
 }
 
-// Clears the idle sequence that was used least recently. False if there is none.
+// Clears the idle sequence that was used least recently; donors that waiting requests name come last. False if there is
+// none.
 bool Scheduler::evict_one(const Slot* except) {
-  const Slot* oldest = nullptr;
+  const auto rank = [this](const Slot& s) {
+    const bool wanted = std::any_of(queue_.begin(), queue_.end(),
+                                    [&](const auto& a) { return a && a->request.placement.shared_pool_slot == s.id; });
+    return std::pair(wanted, sequences_.last_touch(s.seq));
+  };
+  const Slot* first = nullptr;
   for (const Slot& s : slots_) {
     if (&s == except || s.active || sequences_.length(s.seq) == 0) continue;
-    if (oldest == nullptr || sequences_.last_touch(s.seq) < sequences_.last_touch(oldest->seq)) oldest = &s;
+    if (first == nullptr || rank(s) < rank(*first)) first = &s;
   }
-  if (oldest == nullptr) return false;
-  sequences_.clear(oldest->seq);
+  if (first == nullptr) return false;
+  sequences_.clear(first->seq);
   metrics_.sequences_evicted.Increment();
   return true;
 }
