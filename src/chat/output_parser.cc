@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace coppice::chat {
 namespace {
 
@@ -16,17 +18,6 @@ constexpr std::string_view blanks = " \t\r\n";
 // levels fit into a stack of 8 MiB, 10,000 do not). Brackets in strings count too, as nothing here knows what is a
 // string.
 constexpr int nesting_max = 1000;
-
-// Bytes at the end of `text` that begin a UTF-8 character but do not finish it.
-std::size_t unfinished_utf8(std::string_view text) {
-  for (std::size_t back = 1; back <= std::min<std::size_t>(3, text.size()); ++back) {
-    const auto byte = static_cast<unsigned char>(text[text.size() - back]);
-    if ((byte & 0xC0) == 0x80) continue;
-    const std::size_t length = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
-    return length > back ? back : 0;
-  }
-  return 0;
-}
 
 std::string_view without_trailing_blanks(std::string_view text) {
   const auto end = text.find_last_not_of(blanks);
@@ -92,7 +83,7 @@ void LlamaOutputParser::parse(bool last, std::vector<MessageDelta>& out) {
     return;
   }
   parsed_bytes_ = text_.size();
-  const std::size_t held_back = last ? 0 : unfinished_utf8(text_);
+  const std::size_t held_back = last ? 0 : incomplete_utf8_tail(text_);
   try {
     const auto now = common_chat_parse(text_.substr(0, text_.size() - held_back), !last, state_->params);
     advance(now, last, out);

@@ -2,18 +2,19 @@
 //
 // What llama.cpp v0.4.0's memories do, which decides what can be shared and cut:
 //
-//   attention (unified)  seq_cp adds the target to each of the source's cells in the range, seq_rm takes a sequence out
-//                        of cells and frees those that nobody holds. Any range, exact.
-//   sliding window       two such caches; the one of the window layers may reuse a cell that a single sequence holds
-//   and
-//                        that its window has left behind. When it does, it drops everything before that position from
-//                        the sequence, so what it holds stays without gaps, and seq_pos_min tells where it begins.
-//                        seq_cp copies what is there and says nothing about what is not; seq_rm always succeeds.
-//   recurrent, hybrid    one state per sequence, at its end. seq_cp ignores the range: the target gets the source's
-//   whole
-//                        state (without a copy until one of them goes on). seq_rm of a tail returns false and changes
-//                        nothing, but seq_rm of a part in the middle "succeeds" for the state without undoing anything.
-//   DeepSeek V4          compressed blocks; seq_cp aborts for anything but a whole sequence, seq_rm of a tail fails.
+// attention (unified): seq_cp adds the target to each of the source's cells in the range, seq_rm takes a sequence out
+// of cells and frees those that nobody holds. Any range, exact.
+//
+// sliding window: two such caches. The one of the window layers may reuse a cell that a single sequence holds and that
+// its window has left behind; when it does, it drops everything before that position from the sequence, so what the
+// sequence holds stays without gaps, and seq_pos_min tells where it begins. seq_cp copies what is there and says
+// nothing about what is not; seq_rm always succeeds.
+//
+// recurrent, hybrid: one state per sequence, at its end. seq_cp ignores the range: the target gets the source's whole
+// state (without a copy until one of them goes on). seq_rm of a tail returns false and changes nothing, but seq_rm of a
+// part in the middle "succeeds" for the state without undoing anything.
+//
+// DeepSeek V4: compressed blocks; seq_cp aborts for anything but a whole sequence, seq_rm of a tail fails.
 #include "engine/llama_runner.h"
 
 #include <llama.h>
