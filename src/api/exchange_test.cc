@@ -53,6 +53,15 @@ TEST(Exchange, SessionOfTheHeader) {
   EXPECT_EQ(answer->json()["coppice"]["session_rule"], "header.x-session-id");
 }
 
+TEST(Exchange, A3_WithoutInferenceOnlyTheBodyNamesASession) {
+  FakeServer server;
+  server.session_inference = false;
+  server.post("/completion", R"({"prompt":"hi"})", {{"x-session-id", "h"}});
+  EXPECT_EQ(server.engine.requests.at(0).placement.session, "");
+  server.post("/completion", R"({"prompt":"hi","session_id":"b"})", {{"x-session-id", "h"}});
+  EXPECT_EQ(server.engine.requests.at(1).placement.session, "b");
+}
+
 TEST(Exchange, LimitsOfGeneration) {
   FakeServer server;
   server.default_n_predict = 50;

@@ -227,7 +227,7 @@ struct FakeServer {
   Limits limits;
   std::vector<std::string> api_keys;
   std::int32_t default_n_predict = -1;
-  bool endpoint_slots = true, endpoint_metrics = true;
+  bool endpoint_slots = true, endpoint_metrics = true, session_inference = true;
   std::optional<Router> router;
 
   std::shared_ptr<FakeResponder> request(HttpRequest http) {
@@ -243,6 +243,7 @@ struct FakeServer {
                               .default_n_predict = default_n_predict,
                               .endpoint_slots = endpoint_slots,
                               .endpoint_metrics = endpoint_metrics,
+                              .session_inference = session_inference,
                               .unix_time_s = [] { return std::int64_t{1234}; }});
     }
     auto responder = std::make_shared<FakeResponder>();

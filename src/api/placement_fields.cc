@@ -27,8 +27,10 @@ std::optional<SlotId> read_slot(FieldReader& in, const char* name, std::int32_t 
 
 Result<PlacementFields> read_placement(const Json& body, const HttpRequest& request, std::string_view key,
                                        const Keyring& keyring, const Services& services) {
-  auto session = session::find_session_key(
-      body, [&](std::string_view name) { return request.header(name); }, services.limits.session_key_bytes_max);
+  const auto header = [&](std::string_view name) {
+    return services.session_inference ? request.header(name) : std::string_view{};
+  };
+  auto session = session::find_session_key(body, header, services.limits.session_key_bytes_max);
   if (!session) return std::unexpected(session.error());
 
   PlacementFields out;

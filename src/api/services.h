@@ -49,6 +49,7 @@ struct Services {
   std::int32_t default_n_predict = -1;
   bool default_cache_prompt = true;
   bool endpoint_slots = true, endpoint_metrics = true;
+  bool session_inference = true;  // false: only the body's session_id names a session
   std::function<std::int64_t()> unix_time_s = [] { return std::int64_t{std::time(nullptr)}; };  // for "created"
 };
 

@@ -75,7 +75,8 @@ TEST(Config, DefaultsAreThoseOfTheHelp) {
 TEST(Config, SplitsOursFromLlamas) {
   const Command command =
       parsed({"-m", "x.gguf", "--queue-limit", "7", "-c", "4096", "--no-metrics", "--prefill-chunk=64", "--body-limit",
-              "1MiB", "--temp=0.5", "--shutdown_grace", "9", "--log-level", "warn"});
+              "1MiB", "--temp=0.5", "--shutdown_grace", "9", "--log-level", "warn", "--no-session-inference"});
+  EXPECT_FALSE(command.config.session_inference);
   EXPECT_THAT(command.llama_args, ElementsAre("-m", "x.gguf", "-c", "4096", "--temp", "0.5"));
   EXPECT_EQ(command.config.queue_limit, 7U);
   EXPECT_EQ(command.config.prefill_chunk, 64);

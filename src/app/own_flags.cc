@@ -96,6 +96,17 @@ const std::vector<OwnFlag> kTable = {
        return {};
      }},
 
+    {.group = "Serving",
+     .names = {"--session-inference"},
+     .negation = "--no-session-inference",
+     .env = "COPPICE_SESSION_INFERENCE",
+     .default_text = "on",
+     .help = "Find a request's session in its headers when the body names none. Off: only session_id in the body does.",
+     .apply = [](Command& to, std::string_view, bool on) -> Result<void> {
+       to.config.session_inference = on;
+       return {};
+     }},
+
     {.group = "Limits",
      .names = {"--body-limit"},
      .value_hint = "SIZE",

@@ -159,6 +159,7 @@ class Layers {
     services.default_cache_prompt = config.default_cache_prompt;
     services.endpoint_slots = config.endpoint_slots;
     services.endpoint_metrics = config.endpoint_metrics;
+    services.session_inference = config.session_inference;
     return services;
   }
 

@@ -14,6 +14,7 @@
 #include "engine/backends.h"
 #include "engine/llama_log.h"
 #include "engine/llama_memory.h"
+#include "log.h"
 
 namespace coppice::engine {
 namespace {
@@ -199,6 +200,9 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::load(LlamaConfig config, const L
   } catch (const std::exception& e) {
     return failure(std::string("cannot load the model: ") + e.what());
   }
+  // From here on llama-common's warnings would print what clients send and models say (patterns of schemas, whole
+  // answers that do not parse): nobody's log unless asked for.
+  if (params.verbosity <= LOG_LEVEL_WARN) common_log_set_verbosity_thold(LOG_LEVEL_ERROR);
   return std::unique_ptr<LlamaModel>(new LlamaModel(std::move(impl)));
 }
 
