@@ -67,8 +67,6 @@ Result<Json> parse_body(std::string_view body) {
   return value;
 }
 
-std::string to_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string to_sse(const Json& value) { return "data: " + to_text(value) + "\n\n"; }
 
 bool is_utf8(std::string_view text) {

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/json_fwd.h"
+#include "base/json_text.h"
 
 namespace coppice::api {
 
@@ -15,9 +16,6 @@ inline constexpr int kJsonDepthMax = 256;
 // object, nested deeper than kJsonDepthMax (later passes recurse), or has so many keys in one object that the ordered
 // map's linear lookups would take seconds.
 Result<Json> parse_body(std::string_view body);
-
-// The text of a JSON value; bytes that are no UTF-8 become U+FFFD, numbers that JSON cannot hold become null.
-std::string to_text(const Json& value);
 
 // `value` as one server-sent event, "data: ...\n\n".
 std::string to_sse(const Json& value);

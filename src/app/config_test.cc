@@ -7,20 +7,13 @@
 #include <set>
 
 #include "app/own_flags.h"
+#include "base/env_for_test.h"
 
 namespace coppice::app {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-struct Env {
-  Env(const char* n, const char* value) : name(n) { ::setenv(n, value, 1); }
-  ~Env() { ::unsetenv(name); }
-  Env(const Env&) = delete;
-  Env& operator=(const Env&) = delete;
-  const char* name;
-};
 
 Command parsed(const std::vector<std::string>& args) {
   auto command = parse_serve(args);

@@ -7,20 +7,13 @@
 #include <set>
 
 #include "app/own_flags.h"
+#include "base/env_for_test.h"
 #include "engine/llama_config.h"
 
 namespace coppice::app {
 namespace {
 
 using testing::HasSubstr;
-
-struct Env {
-  Env(const char* n, const char* value) : name(n) { ::setenv(n, value, 1); }
-  ~Env() { ::unsetenv(name); }
-  Env(const Env&) = delete;
-  Env& operator=(const Env&) = delete;
-  const char* name;
-};
 
 std::set<std::string_view> named_in_table() {
   std::set<std::string_view> names;

@@ -61,8 +61,6 @@ std::uint64_t schema_cost(const Json& schema) {
   return cost;
 }
 
-std::string to_text(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 std::string kind_of(const Json& value) {
   switch (value.type()) {
     case Json::value_t::null: return "null";

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/json_fwd.h"
+#include "base/json_text.h"
 
 namespace coppice::chat {
 
@@ -32,9 +33,6 @@ Result<std::optional<bool>> bool_field(const Json& object, std::string_view key,
 Result<void> check_depth(const Json& value, const std::string& param);
 
 std::uint64_t schema_cost(const Json& schema);
-
-// Compact JSON text; bytes that are not UTF-8 become U+FFFD. REQUIRES: check_depth passed.
-std::string to_text(const Json& value);
 
 // "a string", "an array", ... for error messages.
 std::string kind_of(const Json& value);

@@ -8,20 +8,13 @@
 #include <fstream>
 #include <set>
 
+#include "base/env_for_test.h"
 #include "engine/backends.h"
 
 namespace coppice::engine {
 namespace {
 
 using testing::HasSubstr;
-
-struct Env {
-  Env(const char* n, const char* value) : name(n) { ::setenv(n, value, 1); }
-  ~Env() { ::unsetenv(name); }
-  Env(const Env&) = delete;
-  Env& operator=(const Env&) = delete;
-  const char* name;
-};
 
 ServerFlags parsed(const std::vector<std::string>& args) {
   auto config = LlamaConfig::parse(args);

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/json.h"
+#include "base/json_text.h"
 #include "engine/llama_runner.h"
 
 namespace coppice::engine {
@@ -17,8 +18,7 @@ namespace {
 
 // U+FFFD in place of every malformed sequence, which is what the JSON writer does.
 std::string replace_invalid_utf8(std::string_view text) {
-  const Json json = std::string(text);
-  return Json::parse(json.dump(-1, ' ', false, Json::error_handler_t::replace)).get<std::string>();
+  return Json::parse(to_text(std::string(text))).get<std::string>();
 }
 
 class LlamaTokenizer final : public Tokenizer {

@@ -106,7 +106,7 @@ bool EngineLoop::drain_inbox() {
     }
   }
   if (stopping) scheduler_.fail_all(shutting_down(), true);
-  publish();
+  if (stopping || !commands.empty()) publish();  // else run() has published this state after the last step
   return !expired && !(stopping && scheduler_.idle());
 }
 

@@ -82,12 +82,7 @@ TEST(Report, StopWordEndsTheAnswerBeforeIt) {
   const Tokens answer = world.right_tokens(prompt, 5);
   Request request = world.make(prompt, {}, 5);
   request.text.stop = {world.tokenizer.piece(answer[2], false)};
-  const auto outcome = world.submit([&] {
-    Request fresh = world.make(prompt, {}, 5);
-    fresh.text.stop = {world.tokenizer.piece(answer[2], false)};
-    auto a = std::move(fresh);
-    return a;
-  }());
+  const auto outcome = world.submit(std::move(request));
   world.run();
   EXPECT_EQ(outcome->text, world.right_text(prompt, 2));
   EXPECT_EQ(outcome->finished->stop, StopKind::stop_word);
