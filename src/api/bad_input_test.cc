@@ -50,7 +50,7 @@ TEST(BadInput, FieldsOfEveryCompletionRoute) {
       {"shared_prefix_n_tokens", "-1"},
       {"shared_prefix_n_tokens", "1e300"},
       {"shared_prefix_n_tokens", "1180591620717411303424"},  // 2^70
-      {"pool", "\"base\""},
+      {"pool", "\"" + std::string(129, 'p') + "\""},
       {"pool", "{}"},
       {"cache_salt", "7"},
       {"cache_salt", "\"" + std::string(1025, 's') + "\""},

@@ -2,16 +2,14 @@
 // CompletionPlan; the exchange does the rest.
 #pragma once
 
-#include <memory>
-
-#include "api/context.h"
+#include "api/call.h"
 #include "api/exchange.h"
-#include "api/http.h"
+#include "base/error.h"
 
 namespace coppice::api {
 
-Result<CompletionPlan> plan_native(const Context& context, const HttpRequest& request, std::string_view key);
-Result<CompletionPlan> plan_completions(const Context& context, const HttpRequest& request, std::string_view key);
-Result<CompletionPlan> plan_chat(const Context& context, const HttpRequest& request, std::string_view key);
+Result<CompletionPlan> plan_native(const Call& call);
+Result<CompletionPlan> plan_completions(const Call& call);
+Result<CompletionPlan> plan_chat(const Call& call);
 
 }  // namespace coppice::api

@@ -20,6 +20,7 @@ Shape shape_of(ErrorKind kind) {
     case ErrorKind::context_overflow: return {400, "invalid_request_error", "context_length_exceeded"};
     case ErrorKind::unauthorized: return {401, "authentication_error", "invalid_api_key"};
     case ErrorKind::not_found: return {404, "not_found_error", nullptr};
+    case ErrorKind::conflict: return {409, "invalid_request_error", "conflict"};
     case ErrorKind::method_not_allowed: return {405, "invalid_request_error", "method_not_allowed"};
     case ErrorKind::too_large: return {413, "invalid_request_error", "request_too_large"};
     case ErrorKind::overloaded: return {503, "overloaded_error", "overloaded"};

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <iterator>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "api/errors.h"
@@ -66,11 +65,9 @@ Result<std::vector<sched::Request>> Exchange::make_requests() {
   std::vector<sched::Request> requests;
   for (Tokens& tokens : plan_.prompts) {
     const auto prompt = std::make_shared<const Tokens>(std::move(tokens));
-    std::optional<RequestId> first;
     for (std::int32_t i = 0; i < plan_.generation.n; ++i) {
-      auto request = make_request(prompt, i, first);
+      auto request = make_request(prompt, i);
       if (!request) return std::unexpected(request.error());
-      if (!first) first = request->id;
       requests.push_back(*std::move(request));
     }
   }
@@ -79,8 +76,8 @@ Result<std::vector<sched::Request>> Exchange::make_requests() {
   return requests;
 }
 
-Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i,
-                                              std::optional<RequestId> first) {
+// The i-th answer to one prompt.
+Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i) {
   set_seed(i);
   auto sampler = context_->services.samplers.make(plan_.body, plan_.constraint);
   if (!sampler) return std::unexpected(sampler.error());
@@ -92,12 +89,14 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
   request.prompt = prompt;
   request.sampler = *std::move(sampler);
   request.placement = plan_.placement;
-  if (first) {
+  request.make_pool = plan_.make_pool;
+  if (i > 0) {
     // Further answers run beside the first: its slot is taken, and its session must stay where it is.
-    request.placement.fork_of = first;
+    request.placement.is_fork = true;
     request.placement.id_slot.reset();
     request.placement.session.clear();
     request.placement.session_rule.clear();
+    request.placement.parent_session.clear();
   }
   request.text = plan_.text;
   request.probs = generation.probs_options();
@@ -108,7 +107,7 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
 
   Answer& answer = answers_.emplace_back();
   answer.index = index;
-  answer.first_of_prompt = !first;
+  answer.first_of_prompt = i == 0;
   answer.prompt = prompt;
   ids_.push_back(request.id);
   return request;
@@ -122,13 +121,7 @@ void Exchange::set_seed(std::int32_t i) {
 
 Result<void> Exchange::submit(std::vector<sched::Request> requests) {
   for (auto& request : requests) {
-    const std::size_t n_prompt = request.prompt->size();
-    if (auto submitted = context_->services.engine.submit(std::move(request)); !submitted) {
-      if (submitted.error().kind == ErrorKind::context_overflow) {
-        return std::unexpected(context_overflow(n_prompt, context_->services.model.n_ctx));
-      }
-      return submitted;
-    }
+    if (auto submitted = context_->services.engine.submit(std::move(request)); !submitted) return submitted;
     ++n_submitted_;
   }
   return {};
@@ -163,9 +156,6 @@ void Exchange::on_finished(std::size_t index, sched::Finished finished) {
 
 void Exchange::on_failed(std::size_t index, const Error& error) {
   answers_[index].finished = true;
-  if (error.kind == ErrorKind::context_overflow) {
-    return fail(context_overflow(answers_[index].prompt->size(), context_->services.model.n_ctx));
-  }
   fail(error);
 }
 
@@ -180,7 +170,9 @@ void Exchange::end() {
     write(plan_.format->on_end(answers_));
     responder_->finish();
   } else {
-    responder_->send(json_response(plan_.format->whole(answers_)));
+    HttpResponse response = json_response(plan_.format->whole(answers_));
+    response.status = plan_.status;
+    responder_->send(std::move(response));
   }
   close();
 }

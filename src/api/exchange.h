@@ -32,6 +32,8 @@ struct CompletionPlan {
   engine::ChatConstraint constraint;
   Json body;  // for the samplers
   std::unique_ptr<Format> format;
+  std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
+  int status = 200;                          // of the answer, when all went well
 };
 
 class Exchange : public std::enable_shared_from_this<Exchange> {
@@ -45,8 +47,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   class Sink;
 
   Result<std::vector<sched::Request>> make_requests();
-  Result<sched::Request> make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i,
-                                      std::optional<RequestId> first);
+  Result<sched::Request> make_request(const std::shared_ptr<const Tokens>& prompt, std::int32_t i);
   void set_seed(std::int32_t i);
   Result<void> submit(std::vector<sched::Request> requests);
   void start();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -12,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/fake_inspector.h"
 #include "api/router.h"
 #include "base/json.h"
 #include "obs/metrics.h"
@@ -23,6 +25,7 @@ class FakeTokenizer final : public engine::Tokenizer {
  public:
   static constexpr Token kBos = 256, kEos = 257, kCall = 258;
   bool add_bos = true;
+  bool merge_lines = false;                   // a line's end and the byte after it are one token, named by that byte
   mutable std::size_t longest_tokenized = 0;  // bytes
 
   std::size_t piece_bytes_max() const override { return 8; }
@@ -32,6 +35,7 @@ class FakeTokenizer final : public engine::Tokenizer {
     Tokens out;
     if (add_special && add_bos) out.push_back(kBos);
     while (!text.empty()) {
+      if (merge_lines && text.size() > 1 && text.front() == '\n') text.remove_prefix(1);
       const bool call = parse_special && text.starts_with(kCallText);
       out.push_back(call ? kCall : static_cast<unsigned char>(text.front()));
       text.remove_prefix(call ? kCallText.size() : 1);
@@ -102,13 +106,18 @@ class FakeParser final : public chat::OutputParser {
 
 class FakeTemplates final : public chat::Templates {
  public:
+  std::string generation_prompt;  // after the last message, unless unwanted
+  std::function<bool(const Json& messages)> accepts = [](auto&) { return true; };
+
   Result<chat::Prompt> render(const Json& body) const override {
     auto messages = body.find("messages");
     if (messages == body.end() || !messages->is_array()) return invalid("'messages' must be an array", "messages");
+    if (!accepts(*messages)) return invalid("the template does not take these messages", "messages");
     chat::Prompt prompt;
     for (const Json& message : *messages) {
       prompt.text += message.value("role", "") + ":" + message.value("content", "") + "\n";
     }
+    if (body.value("add_generation_prompt", true)) prompt.text += generation_prompt;
     prompt.stops = {"<end>"};
     prompt.constraint.preserved_tokens = {"<|call|>", "two"};
     return prompt;
@@ -129,6 +138,10 @@ class FakeEngine final : public sched::Engine {
     return {};
   }
   void cancel(RequestId id) override { cancelled.push_back(id); }
+  void inspect(std::function<void(sched::Inspector&)> task) override {
+    inspections.push_back(std::move(task));
+    if (!engine_stuck) run_inspections();
+  }
   RequestId next_id() override { return RequestId{++last_id}; }
   sched::Snapshot snapshot() const override { return state; }
 
@@ -137,6 +150,13 @@ class FakeEngine final : public sched::Engine {
     requests[i].sink->on_finished({.stop = stop, .report = std::move(report)});
   }
 
+  void run_inspections() {
+    for (const auto& task : std::exchange(inspections, {})) task(inspector);
+  }
+
+  FakeInspector inspector;
+  bool engine_stuck = false;  // inspections then wait for run_inspections()
+  std::vector<std::function<void(sched::Inspector&)>> inspections;
   std::map<std::size_t, Error> errors;  // by how many requests were accepted before
   std::vector<sched::Request> requests;
   std::vector<RequestId> cancelled;
@@ -230,7 +250,7 @@ struct FakeServer {
   bool endpoint_slots = true, endpoint_metrics = true, session_inference = true;
   std::optional<Router> router;
 
-  std::shared_ptr<FakeResponder> request(HttpRequest http) {
+  Router& started() {
     if (!router) {
       router.emplace(Services{.tokenizer = tokenizer,
                               .samplers = samplers,
@@ -246,13 +266,21 @@ struct FakeServer {
                               .session_inference = session_inference,
                               .unix_time_s = [] { return std::int64_t{1234}; }});
     }
+    return *router;
+  }
+  const Context& context() { return *started().context(); }
+
+  std::shared_ptr<FakeResponder> request(HttpRequest http) {
     auto responder = std::make_shared<FakeResponder>();
-    router->handle(std::move(http), responder);
+    started().handle(std::move(http), responder);
     responder->run();
     return responder;
   }
   std::shared_ptr<FakeResponder> get(std::string path, std::string query = "") {
     return request({.method = "GET", .path = std::move(path), .query = std::move(query)});
+  }
+  std::shared_ptr<FakeResponder> del(std::string path, std::string query = "") {
+    return request({.method = "DELETE", .path = std::move(path), .query = std::move(query)});
   }
   std::shared_ptr<FakeResponder> post(std::string path, std::string body,
                                       std::map<std::string, std::string> headers = {}) {
@@ -278,6 +306,7 @@ inline sched::Report full_report() {
   report.diverged_at = 60;
   report.diverged_text = "here";
   report.pauses = 1;
+  report.coalesced = true;
   report.queued = milliseconds(1);
   report.restore = milliseconds(2);
   report.prefill = milliseconds(80);

@@ -1,5 +1,7 @@
 #include "api/fields.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
 
@@ -76,6 +78,17 @@ std::optional<std::int64_t> FieldReader::integer(std::initializer_list<const cha
     if (!found) found = value;
   }
   return found;
+}
+
+std::optional<double> FieldReader::number(const char* name, double min, double max) {
+  const Json* value = find(name);
+  if (value == nullptr) return std::nullopt;
+  const double number = value->is_number() ? value->get<double>() : std::nan("");
+  if (!(number >= min && number <= max)) {
+    fail(name, fmt::format("must be a number from {} to {}", min, max));
+    return std::nullopt;
+  }
+  return number;
 }
 
 std::vector<std::string> FieldReader::strings(const char* name, std::size_t count_max, std::size_t bytes_max) {

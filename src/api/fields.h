@@ -30,6 +30,8 @@ class FieldReader {
   std::optional<std::int64_t> integer(const char* name, std::int64_t min, std::int64_t max);
   // The first of several names that is there; all are checked.
   std::optional<std::int64_t> integer(std::initializer_list<const char*> names, std::int64_t min, std::int64_t max);
+  // A number within [min, max].
+  std::optional<double> number(const char* name, double min, double max);
   // A string or an array of strings.
   std::vector<std::string> strings(const char* name, std::size_t count_max, std::size_t bytes_max);
 

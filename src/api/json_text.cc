@@ -15,7 +15,7 @@ constexpr std::uint64_t kKeyComparisonsMax = std::uint64_t{1} << 27;
 
 // Looks at the brackets and colons outside strings. Where the text is no JSON the count may be off, but the parser
 // stops at that place too, so what it reads before was counted right.
-std::optional<Error> refuse_expensive(std::string_view body) {
+std::optional<Error> refuse_expensive(std::string_view body, const std::string& what) {
   std::array<std::uint32_t, kJsonDepthMax + 1> keys{};
   std::uint64_t comparisons = 0;
   int depth = 0;
@@ -30,7 +30,7 @@ std::optional<Error> refuse_expensive(std::string_view body) {
     } else if (c == '{' || c == '[') {
       if (++depth > kJsonDepthMax) {
         return Error{ErrorKind::invalid_request,
-                     "the body is nested deeper than " + std::to_string(kJsonDepthMax) + " levels", ""};
+                     "the " + what + " is nested deeper than " + std::to_string(kJsonDepthMax) + " levels", ""};
       }
       keys[static_cast<std::size_t>(depth)] = 0;
     } else if (c == '}' || c == ']') {
@@ -38,7 +38,7 @@ std::optional<Error> refuse_expensive(std::string_view body) {
     } else if (c == ':') {
       comparisons += ++keys[static_cast<std::size_t>(depth)];
       if (comparisons > kKeyComparisonsMax) {
-        return Error{ErrorKind::invalid_request, "the body has objects with too many keys", ""};
+        return Error{ErrorKind::invalid_request, "the " + what + " has objects with too many keys", ""};
       }
     }
   }
@@ -54,16 +54,21 @@ std::string plain_message(std::string_view what) {
 
 }  // namespace
 
+Result<Json> parse_json(std::string_view text, const std::string& what) {
+  if (auto error = refuse_expensive(text, what)) return std::unexpected(*error);
+  try {
+    return Json::parse(text);
+  } catch (const Json::exception& e) {
+    return invalid("the " + what + " is not valid JSON: " + plain_message(e.what()));
+  }
+}
+
 Result<Json> parse_body(std::string_view body) {
   if (body.empty()) return invalid("the body is empty; a JSON object is needed");
-  if (auto error = refuse_expensive(body)) return std::unexpected(*error);
-  Json value;
-  try {
-    value = Json::parse(body);
-  } catch (const Json::exception& e) {
-    return invalid("the body is not valid JSON: " + plain_message(e.what()));
+  auto value = parse_json(body, "body");
+  if (value && !value->is_object()) {
+    return invalid(std::string("the body must be a JSON object, not ") + value->type_name());
   }
-  if (!value.is_object()) return invalid(std::string("the body must be a JSON object, not ") + value.type_name());
   return value;
 }
 

@@ -17,6 +17,9 @@ inline constexpr int kJsonDepthMax = 256;
 // map's linear lookups would take seconds.
 Result<Json> parse_body(std::string_view body);
 
+// The same for any value, not only an object; errors speak of "the " + `what`.
+Result<Json> parse_json(std::string_view text, const std::string& what);
+
 // `value` as one server-sent event, "data: ...\n\n".
 std::string to_sse(const Json& value);
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";

@@ -1,6 +1,7 @@
 #include "api/model_routes.h"
 
 #include "api/errors.h"
+#include "api/query.h"
 #include "base/json.h"
 
 namespace coppice::api {
@@ -23,20 +24,6 @@ Json slot_json(const sched::SlotInfo& slot, const ModelFacts& model) {
       {"n_prompt_tokens_processed", slot.processed},
       {"next_token", std::move(next_tokens)},
   };
-}
-
-// Whether the query string has `name` with a value other than "0" and "".
-bool query_flag(std::string_view query, std::string_view name) {
-  while (!query.empty()) {
-    const std::size_t end = std::min(query.find('&'), query.size());
-    const std::string_view pair = query.substr(0, end);
-    query.remove_prefix(std::min(end + 1, query.size()));
-    if (pair.starts_with(name) && pair.size() > name.size() && pair[name.size()] == '=') {
-      const std::string_view value = pair.substr(name.size() + 1);
-      return !value.empty() && value != "0";
-    }
-  }
-  return false;
 }
 
 }  // namespace
@@ -97,7 +84,8 @@ HttpResponse get_slots(const Services& services, const HttpRequest& request) {
     slots.push_back(slot_json(slot, services.model));
     any_idle |= !slot.busy;
   }
-  if (!any_idle && query_flag(request.query, "fail_on_no_slot")) return error_response(503, "no slot is available");
+  if (!any_idle && QueryReader(request.query).flag("fail_on_no_slot"))
+    return error_response(503, "no slot is available");
   return json_response(slots);
 }
 

@@ -9,8 +9,6 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::size_t kSaltBytesMax = 1024;
-
 // A slot by number; -1 (the default) names none.
 std::optional<SlotId> read_slot(FieldReader& in, const char* name, std::int32_t n_slots) {
   const auto slot = in.integer(name, -1, std::numeric_limits<std::int32_t>::max());
@@ -25,30 +23,28 @@ std::optional<SlotId> read_slot(FieldReader& in, const char* name, std::int32_t 
 
 }  // namespace
 
-Result<PlacementFields> read_placement(const Json& body, const HttpRequest& request, std::string_view key,
-                                       const Keyring& keyring, const Services& services) {
+Result<sched::Placement> read_placement(const Json& body, const Call& call) {
+  const Services& services = call.services();
+  const Limits& limits = services.limits;
   const auto header = [&](std::string_view name) {
-    return services.session_inference ? request.header(name) : std::string_view{};
+    return services.session_inference ? call.http.header(name) : std::string_view{};
   };
-  auto session = session::find_session_key(body, header, services.limits.session_key_bytes_max);
+  auto session = session::find_session_key(body, header, limits.session_key_bytes_max);
   if (!session) return std::unexpected(session.error());
 
-  PlacementFields out;
-  out.placement.session = std::move(session->key);
-  out.placement.session_rule = std::move(session->rule);
+  sched::Placement out;
+  out.session = std::move(session->key);
+  out.session_rule = std::move(session->rule);
 
   FieldReader in(body);
-  out.parent_session = in.string("parent_session_id", services.limits.session_key_bytes_max);
-  out.placement.id_slot = read_slot(in, "id_slot", services.model.n_slots);
-  out.placement.cache_prompt = in.boolean("cache_prompt", services.default_cache_prompt);
-  out.placement.shared_pool_slot = read_slot(in, "shared_pool_slot", services.model.n_slots);
+  out.parent_session = in.string("parent_session_id", limits.session_key_bytes_max);
+  out.id_slot = read_slot(in, "id_slot", services.model.n_slots);
+  out.cache_prompt = in.boolean("cache_prompt", services.default_cache_prompt);
+  out.shared_pool_slot = read_slot(in, "shared_pool_slot", services.model.n_slots);
   const auto shared = in.integer("shared_prefix_n_tokens", 0, std::numeric_limits<TokenPos>::max());
-  out.placement.shared_prefix_n_tokens = static_cast<TokenPos>(shared.value_or(0));
-  out.placement.ns = keyring.namespace_of(key, in.string("cache_salt", kSaltBytesMax));
-
-  if (const Json* pool = in.find("pool"); pool != nullptr && *pool != "") {
-    in.fail("pool", "names a pool, but this version has none; use 'shared_pool_slot' and 'shared_prefix_n_tokens'");
-  }
+  out.shared_prefix_n_tokens = static_cast<TokenPos>(shared.value_or(0));
+  out.pool = in.string("pool", limits.pool_name_bytes_max);
+  out.ns = call.ns(in.string("cache_salt", limits.cache_salt_bytes_max));
   if (in.error()) return std::unexpected(*in.error());
   return out;
 }

@@ -73,6 +73,11 @@ Result<Tokens> tokenize_mixed(const Json& value, const engine::Tokenizer& tokeni
   return out;
 }
 
+Result<Tokens> tokenize_chat(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, std::int32_t n_ctx) {
+  if (auto fits = check_text(prompt.text, tokenizer, n_ctx); !fits) return std::unexpected(fits.error());
+  return tokenizer.tokenize(prompt.text, true, true);
+}
+
 Result<void> check_text(std::string_view text, const engine::Tokenizer& tokenizer, std::int32_t n_ctx) {
   const std::size_t n_tokens_min = text.size() / tokenizer.piece_bytes_max();
   if (n_tokens_min <= static_cast<std::size_t>(n_ctx)) return {};

@@ -1,4 +1,4 @@
-// The prompt of a completion request, in every form that llama-server takes, as tokens.
+// The prompt of a request, in every form that llama-server takes, as tokens.
 #pragma once
 
 #include <string_view>
@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/ids.h"
 #include "base/json_fwd.h"
+#include "chat/chat.h"
 #include "engine/tokenizer.h"
 
 namespace coppice::api {
@@ -22,6 +23,9 @@ Result<Tokens> tokenize_mixed(const Json& value, const engine::Tokenizer& tokeni
 // Errors: invalid_request, also for more than `prompts_max`; context_overflow as check_text().
 Result<std::vector<Tokens>> read_prompts(const Json& body, const engine::Tokenizer& tokenizer, std::size_t prompts_max,
                                          std::int32_t n_ctx);
+
+// A rendered conversation. Errors: context_overflow as check_text().
+Result<Tokens> tokenize_chat(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, std::int32_t n_ctx);
 
 // context_overflow for text so long that it cannot fit however it is tokenized. Tokenizing takes seconds for megabytes,
 // and a thread of the server with it.

@@ -52,6 +52,7 @@ Json coppice_json(const sched::Report& report, const SessionFacts& session) {
       {"prefill_ms", to_ms(report.prefill)},
       {"decode_ms", to_ms(report.decode)},
       {"pauses", report.pauses},
+      {"coalesced", report.coalesced},
   };
 }
 

@@ -1,26 +1,35 @@
 #include "api/router.h"
 
-#include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 
+#include "api/call.h"
 #include "api/completion_routes.h"
 #include "api/errors.h"
 #include "api/exchange.h"
+#include "api/explain_routes.h"
+#include "api/inspection.h"
 #include "api/model_routes.h"
+#include "api/pool_routes.h"
+#include "api/session_routes.h"
 #include "api/text_routes.h"
+#include "api/tree_routes.h"
 
 namespace coppice::api {
 namespace {
 
 using Answering = Result<HttpResponse> (*)(const Context&, const HttpRequest&);
-using Planning = Result<CompletionPlan> (*)(const Context&, const HttpRequest&, std::string_view key);
+using Planning = Result<CompletionPlan> (*)(const Call&);
+using Inspecting = Result<Inspection> (*)(const Call&);
 
-// Exactly one of `answer` and `plan` is set.
+// Exactly one of `answer`, `plan` and `inspect` is set: who answers at once, generates, or asks the engine thread.
 struct Route {
-  std::string_view method, path;
+  std::string_view method;
+  std::string_view path;  // may end in "/{name}", which stands for the rest of a path, slashes included
   Answering answer = nullptr;
   Planning plan = nullptr;
+  Inspecting inspect = nullptr;
   bool open = false;  // needs no API key
 };
 
@@ -51,26 +60,66 @@ constexpr Route kRoutes[] = {
     {.method = "POST", .path = "/v1/completions", .plan = plan_completions},
     {.method = "POST", .path = "/v1/chat/completions", .plan = plan_chat},
     {.method = "POST", .path = "/chat/completions", .plan = plan_chat},
+    {.method = "GET", .path = "/v1/pools", .inspect = list_pools},
+    {.method = "POST", .path = "/v1/pools", .plan = plan_pool},
+    {.method = "GET", .path = "/v1/pools/{name}", .inspect = get_pool},
+    {.method = "DELETE", .path = "/v1/pools/{name}", .inspect = delete_pool},
+    {.method = "GET", .path = "/v1/sessions", .inspect = list_sessions},
+    {.method = "GET", .path = "/v1/sessions/{name}", .inspect = get_session},
+    {.method = "DELETE", .path = "/v1/sessions/{name}", .inspect = delete_session},
+    {.method = "POST", .path = "/v1/explain", .inspect = post_explain},
+    {.method = "GET", .path = "/v1/tree", .inspect = get_tree},
 };
 
-const Route* find_route(std::string_view path) {
-  const auto* it = std::ranges::find(kRoutes, path, &Route::path);
-  return it == std::end(kRoutes) ? nullptr : it;
+constexpr std::string_view kName = "{name}";
+
+// What the path has for {name}; empty for a route without; nothing if it is another path.
+std::optional<std::string_view> match(const Route& route, std::string_view path) {
+  if (!route.path.ends_with(kName)) return path == route.path ? std::optional(std::string_view{}) : std::nullopt;
+  const std::string_view before = route.path.substr(0, route.path.size() - kName.size());
+  if (!path.starts_with(before) || path.size() == before.size()) return std::nullopt;
+  return path.substr(before.size());
 }
 
-std::string allowed(const Route& route) {
-  return route.method == "GET" ? "GET, HEAD, OPTIONS" : std::string(route.method) + ", OPTIONS";
+struct Found {
+  const Route* route = nullptr;  // null: none for this path and method
+  std::string_view name;
+  std::string allowed;  // methods of this path; empty: there is no such path
+  bool open = false;    // the path needs no API key
+};
+
+Found find_route(std::string_view method, std::string_view path) {
+  Found found;
+  for (const Route& route : kRoutes) {
+    const auto name = match(route, path);
+    if (!name) continue;
+    const bool get = route.method == "GET";
+    found.allowed += std::string(route.method) + (get ? ", HEAD, " : ", ");
+    found.open = route.open;
+    if (method == route.method || (get && method == "HEAD")) {
+      found.route = &route;
+      found.name = *name;
+    }
+  }
+  if (!found.allowed.empty()) found.allowed += "OPTIONS";
+  return found;
 }
 
-bool accepts(const Route& route, std::string_view method) {
-  return method == route.method || (method == "HEAD" && route.method == "GET");
-}
-
-HttpResponse options_response(const Route* route) {
+HttpResponse options_response(const std::string& allowed) {
   HttpResponse response;
   response.status = 204;
   response.content_type.clear();
-  if (route != nullptr) response.headers.emplace_back("Allow", allowed(*route));
+  if (!allowed.empty()) response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+HttpResponse no_route(const HttpRequest& request, const std::string& allowed) {
+  if (allowed.empty()) {
+    return error_response(Error{ErrorKind::not_found, "there is no route " + request.method + " " + request.path, ""});
+  }
+  HttpResponse response = error_response(
+      Error{ErrorKind::method_not_allowed, request.path + " takes " + allowed + ", not " + request.method, ""});
+  response.headers.emplace_back("Allow", allowed);
   return response;
 }
 
@@ -90,30 +139,27 @@ void Router::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
 }
 
 void Router::dispatch(const HttpRequest& request, const std::shared_ptr<Responder>& responder) const {
-  const Route* route = find_route(request.path);
-  if (request.method == "OPTIONS") return responder->send(options_response(route));
+  const Found found = find_route(request.method, request.path);
+  if (request.method == "OPTIONS") return responder->send(options_response(found.allowed));
   std::string key;
-  if (route == nullptr || !route->open) {
+  if (!found.open) {
     auto authorized = context_->keyring.authorize(request);
     if (!authorized) return responder->send(error_response(authorized.error()));
     key = *std::move(authorized);
   }
-  if (route == nullptr) {
-    return responder->send(
-        error_response(Error{ErrorKind::not_found, "there is no route " + request.method + " " + request.path, ""}));
-  }
-  if (!accepts(*route, request.method)) {
-    HttpResponse response = error_response(
-        Error{ErrorKind::method_not_allowed, request.path + " takes " + std::string(route->method) + " requests", ""});
-    response.headers.emplace_back("Allow", allowed(*route));
-    return responder->send(std::move(response));
-  }
-  if (route->plan != nullptr) {
-    auto plan = route->plan(*context_, request, key);
+  if (found.route == nullptr) return responder->send(no_route(request, found.allowed));
+  const Call call{*context_, request, key, found.name};
+  if (found.route->plan != nullptr) {
+    auto plan = found.route->plan(call);
     if (!plan) return responder->send(error_response(plan.error()));
     return Exchange::run(context_, *std::move(plan), responder);
   }
-  auto response = route->answer(*context_, request);
+  if (found.route->inspect != nullptr) {
+    auto inspection = found.route->inspect(call);
+    if (!inspection) return responder->send(error_response(inspection.error()));
+    return run_inspection(context_->services.engine, *std::move(inspection), responder);
+  }
+  auto response = found.route->answer(*context_, request);
   responder->send(response ? *std::move(response) : error_response(response.error()));
 }
 

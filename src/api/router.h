@@ -19,6 +19,8 @@ class Router final : public Handler {
   void handle(HttpRequest request, std::shared_ptr<Responder> responder) override;
   HttpResponse refuse(int status, std::string_view message) override;
 
+  const std::shared_ptr<const Context>& context() const { return context_; }
+
  private:
   void dispatch(const HttpRequest& request, const std::shared_ptr<Responder>& responder) const;
 

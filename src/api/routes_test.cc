@@ -34,6 +34,46 @@ TEST(Routes, UnknownPathsAndMethodsAreJsonErrors) {
   EXPECT_EQ(server.request({.method = "HEAD", .path = "/completion"})->response.status, 405);
 }
 
+TEST(Routes, OnePathMayTakeSeveralMethods) {
+  FakeServer server;
+  const std::pair<const char*, const char*> cases[] = {
+      {"/v1/pools", "GET, HEAD, POST, OPTIONS"}, {"/v1/pools/x/y", "GET, HEAD, DELETE, OPTIONS"},
+      {"/v1/sessions", "GET, HEAD, OPTIONS"},    {"/v1/sessions/x", "GET, HEAD, DELETE, OPTIONS"},
+      {"/v1/explain", "POST, OPTIONS"},          {"/v1/tree", "GET, HEAD, OPTIONS"}};
+  for (const auto& [path, methods] : cases) {
+    auto wrong = server.request({.method = "PUT", .path = path});
+    EXPECT_EQ(wrong->response.status, 405) << path;
+    EXPECT_EQ(header(wrong->response, "Allow"), methods) << path;
+    EXPECT_NE(wrong->response.body.find(methods), std::string::npos) << path;
+    auto options = server.request({.method = "OPTIONS", .path = path});
+    EXPECT_EQ(options->response.status, 204) << path;
+    EXPECT_EQ(header(options->response, "Allow"), methods) << path;
+  }
+  EXPECT_EQ(server.request({.method = "HEAD", .path = "/v1/pools"})->response.status, 200);
+  EXPECT_EQ(server.request({.method = "HEAD", .path = "/v1/pools/none"})->response.status, 404);
+  EXPECT_EQ(server.del("/v1/pools")->response.status, 405);
+  for (const char* path : {"/v1/pools/", "/v1/sessions/", "/v1/poolsx", "/v1/explain/x", "/v1/tree/"}) {
+    EXPECT_EQ(server.get(path)->response.status, 404) << path;
+    EXPECT_EQ(header(server.request({.method = "OPTIONS", .path = path})->response, "Allow"), "") << path;
+  }
+}
+
+TEST(Routes, EveryMethodOfAPathNeedsTheKey) {
+  FakeServer server;
+  server.api_keys = {"k"};
+  const std::pair<const char*, const char*> routes[] = {
+      {"GET", "/v1/pools"},    {"POST", "/v1/pools"},     {"GET", "/v1/pools/x"},       {"DELETE", "/v1/pools/x"},
+      {"GET", "/v1/sessions"}, {"GET", "/v1/sessions/x"}, {"DELETE", "/v1/sessions/x"}, {"POST", "/v1/explain"},
+      {"GET", "/v1/tree"},     {"PUT", "/v1/tree"},       {"GET", "/no/such"},          {"POST", "/completion"},
+  };
+  for (const auto& [method, path] : routes) {
+    EXPECT_EQ(server.request({.method = method, .path = path})->response.status, 401) << method << path;
+  }
+  EXPECT_TRUE(server.engine.inspections.empty());
+  EXPECT_EQ(server.get("/health")->response.status, 200);
+  EXPECT_EQ(server.post("/health", "")->response.status, 405);
+}
+
 TEST(Routes, OptionsAreAnsweredWithoutCors) {
   FakeServer server;
   server.api_keys = {"k"};

@@ -33,6 +33,8 @@ struct Limits {
   std::int32_t n_probs_max = 100;       // "n_probs", "top_logprobs"
   std::int32_t stop_words_max = 64;     // and at most 1 KiB each
   std::size_t session_key_bytes_max = 256;
+  std::size_t pool_name_bytes_max = 128;
+  std::size_t cache_salt_bytes_max = 1024;
   std::int32_t prompts_max = 16;          // prompts in one /v1/completions request
   std::int32_t sse_ping_interval_s = 30;  // comment lines while a stream is silent; <= 0: none
 };

@@ -15,7 +15,7 @@ namespace coppice::app {
 namespace {
 
 constexpr std::int32_t kSlotsDefault = 4;
-constexpr std::int32_t kSlotsMax = 256;  // llama.cpp's limit on sequences
+constexpr std::int32_t kSlotsMax = kSequencesMax;
 
 using Args = std::vector<std::string>;
 
@@ -129,6 +129,11 @@ Result<void> complete(Config& config, const engine::ServerFlags& flags) {
   if (config.n_slots < 1 || config.n_slots > kSlotsMax) {
     return invalid(fmt::format("--parallel: {} is not a number of slots from 1 to {}", config.n_slots, kSlotsMax),
                    "--parallel");
+  }
+  if (config.n_sequences != 0 && config.n_sequences < config.n_slots) {
+    return invalid(fmt::format("--sequences: {} is less than the {} slots, each of which needs one", config.n_sequences,
+                               config.n_slots),
+                   "--sequences");
   }
   if (!(flags.slot_prompt_similarity >= 0 && flags.slot_prompt_similarity <= 1)) {
     return invalid("--slot-prompt-similarity must be between 0 and 1", "--slot-prompt-similarity");

@@ -13,6 +13,8 @@
 
 namespace coppice::app {
 
+inline constexpr std::int32_t kSequencesMax = 256;  // llama.cpp's limit
+
 struct Config {
   // Flags that llama-server knows too; from engine::ServerFlags.
   std::string host;
@@ -37,6 +39,8 @@ struct Config {
   std::size_t stream_buffer_bytes_max = 4U << 20;
   std::int32_t prefill_chunk = 0;  // tokens; 0: the model's n_ubatch
   std::int32_t shutdown_grace_s = 3;
+  std::int32_t n_sequences = 0;  // KV sequences held at most: slots, parked prefixes, pools; 0: chosen by the model
+  std::string pool_file;         // pools to compute at start-up; empty: none
   std::string log_level = "info";
   bool log_level_given = false;
 

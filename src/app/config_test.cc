@@ -147,6 +147,25 @@ TEST(Config, RangesAreChecked) {
   EXPECT_FALSE(completed({"--host", "/tmp/x.sock"}).has_value());
 }
 
+TEST(Config, SequencesAreAtLeastTheSlots) {
+  EXPECT_EQ(completed({})->n_sequences, 0);
+  EXPECT_EQ(completed({"-np", "8", "--sequences", "8"})->n_sequences, 8);
+  EXPECT_EQ(completed({"--sequences", "256"})->n_sequences, 256);
+  EXPECT_EQ(completed({"-np", "8", "--sequences", "0"})->n_sequences, 0);
+  EXPECT_FALSE(completed({"--sequences", "257"}).has_value());
+  EXPECT_FALSE(completed({"--sequences", "-1"}).has_value());
+  const auto few = completed({"-np", "8", "--sequences", "7"});
+  ASSERT_FALSE(few.has_value());
+  EXPECT_THAT(few.error().message, HasSubstr("less than the 8 slots"));
+}
+
+TEST(Config, APoolFileIsNamed) {
+  EXPECT_EQ(parsed({}).config.pool_file, "");
+  EXPECT_EQ(parsed({"--pool", "a.json"}).config.pool_file, "a.json");
+  Env pool("COPPICE_POOL", "b.json");
+  EXPECT_EQ(parsed({}).config.pool_file, "b.json");
+}
+
 TEST(Config, OtherMachinesNeedAKey) {
   auto open = completed({"--host", "0.0.0.0"});
   ASSERT_FALSE(open.has_value());

@@ -78,6 +78,17 @@ const std::vector<OwnFlag> kTable = {
      .apply = [](Command& to, std::string_view v,
                  bool) { return store_int(to.config.prefill_chunk, v, 1, kInt32Max); }},
     {.group = "Serving",
+     .names = {"--pool"},
+     .value_hint = "FILE",
+     .env = "COPPICE_POOL",
+     .help = "Prompt beginnings to compute at start-up and keep for as long as the server runs: what many requests "
+             "begin with, like an agent's system prompt and tools. FILE is JSON, one object as POST /v1/pools takes "
+             "it or a list of them: {\"name\": \"base\", \"messages\": [...], \"tools\": [...]}.",
+     .apply = [](Command& to, std::string_view v, bool) -> Result<void> {
+       to.config.pool_file = v;
+       return {};
+     }},
+    {.group = "Serving",
      .names = {"--shutdown-grace"},
      .value_hint = "SECONDS",
      .env = "COPPICE_SHUTDOWN_GRACE",
@@ -130,6 +141,15 @@ const std::vector<OwnFlag> kTable = {
      .help = "Connections served at once.",
      .apply = [](Command& to, std::string_view v,
                  bool) { return store_int(to.config.connections_max, v, 1, 1'000'000); }},
+    {.group = "Limits",
+     .names = {"--sequences"},
+     .value_hint = "N",
+     .env = "COPPICE_SEQUENCES",
+     .default_text = "0",
+     .help = "How many prompts' KV is held at most: one for each slot, the others for conversations that are not "
+             "running and for pools. More keep more conversations warm at once. 0: as the model allows, up to 256.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_int(to.config.n_sequences, v, 0, kSequencesMax); }},
     {.group = "Limits",
      .names = {"-cram", "--cache-ram"},
      .value_hint = "SIZE",

@@ -14,7 +14,9 @@
 #include "app/banner.h"
 #include "app/loading_gate.h"
 #include "app/progress.h"
+#include "app/warm_pools.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "chat/llama_templates.h"
 #include "engine/llama_log.h"
 #include "engine/llama_model.h"
@@ -112,6 +114,7 @@ Result<std::unique_ptr<engine::LlamaModel>> load_model(const Config& config, eng
   engine::LoadOptions options;
   options.backend_dir = COPPICE_BACKEND_DIR;
   options.n_slots = config.n_slots;
+  options.n_sequences = config.n_sequences;
   options.on_progress = [&](float share) {
     progress.show(share);
     return !signals.interrupted();
@@ -195,6 +198,8 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   obs::Metrics metrics;
   LoadingGate gate;
 
+  auto pool_file = config.pool_file.empty() ? Result<std::vector<Json>>{} : load_pool_file(config.pool_file);
+  if (!pool_file) return report(pool_file.error());
   auto server = net::Server::listen(net_options(config), gate, &metrics);
   if (!server) return report(server.error());
   (*server)->start();
@@ -208,7 +213,14 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   if (!templates) return report(templates.error());
 
   Layers layers(config, **model, std::move(*templates), clock, metrics);
+  auto pools = api::read_pools(*pool_file, layers.router().context()->services);
+  if (!pools) {
+    return report({pools.error().kind, "--pool " + config.pool_file + ": " + pools.error().message, {}});
+  }
+
   layers.loop().start();
+  // First in line, before any client.
+  if (auto started = start_warm_pools(*layers.router().context(), *pools); !started) return report(started.error());
   gate.open(layers.router());
   std::cout << banner(banner_facts(config, (*model)->summary(), (*server)->port())) << std::flush;
 

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -105,6 +106,21 @@ TEST(ServerDeathTest, APortInUseIsStatusOneBeforeTheModelLoads) {
   EXPECT_EXIT(std::_Exit(run({"serve", "--port", port, "-m", "/nonexistent.gguf"})), testing::ExitedWithCode(1),
               "port is in use");
   ::close(fd);
+}
+
+TEST(ServerDeathTest, APoolFileThatIsMissingIsStatusOneBeforeTheModelLoads) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  EXPECT_EXIT(std::_Exit(run({"serve", "--port", "0", "-m", "/nonexistent.gguf", "--pool", "/nonexistent/pools.json"})),
+              testing::ExitedWithCode(1), "coppice: --pool /nonexistent/pools.json: No such file");
+}
+
+TEST(ServerDeathTest, APoolFileWithABadEntryIsStatusOne) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const std::string path = testing::TempDir() + "bad_entry.json";
+  std::ofstream(path) << R"([{"name":"a","prompt":"x"},{"name":"b","tokens":[1,-1]}])";
+  EXPECT_EXIT(std::_Exit(run({"serve", "--port", "0", "-c", "4096", "--pool", path})), testing::ExitedWithCode(1),
+              "bad_entry.json: pools\\[1\\]: 'tokens' has a token id");
+  std::remove(path.c_str());
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ enum class ErrorKind : std::uint8_t {
                        // context_length_exceeded
   unauthorized,        // API key missing or wrong                                      -> HTTP 401
   not_found,           // no such route, slot, pool or model                            -> HTTP 404
+  conflict,            // not while something else is going on                          -> HTTP 409
   method_not_allowed,  //                                                             -> HTTP 405
   too_large,           // the body is over the limit                                    -> HTTP 413
   overloaded,          // a bounded queue is full; trying again later helps             -> HTTP 503 with Retry-After

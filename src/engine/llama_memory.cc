@@ -7,6 +7,7 @@
 #include "common.h"
 #include "engine/llama_model.h"
 #include "fit.h"
+#include "llama.h"
 
 namespace coppice::engine {
 namespace {
@@ -53,6 +54,33 @@ TokenPos cpu_cells(const MemoryNeed& full, TokenPos cells_max) {
   if (affordable >= static_cast<double>(wanted)) return wanted;
   const TokenPos rounded = static_cast<TokenPos>(affordable) / kCellsStep * kCellsStep;
   return std::max(kCellsMin, rounded);
+}
+
+std::int32_t affordable_sequences(std::int32_t n_slots, std::uint64_t bytes_few, std::uint64_t bytes_more) {
+  const auto limit = static_cast<std::int32_t>(llama_max_parallel_sequences());
+  if (bytes_more <= bytes_few) return std::max(2, n_slots);
+  const double each = static_cast<double>(bytes_more - bytes_few) / n_slots;
+  const double paid_for = static_cast<double>(bytes_few) / 4 / each;
+  const double extra = std::clamp(paid_for, static_cast<double>(n_slots), static_cast<double>(limit));
+  return std::min(limit, n_slots + static_cast<std::int32_t>(extra));
+}
+
+std::int32_t context_sequences(const common_params& params, std::int32_t n_slots) {
+  const auto limit = static_cast<std::int32_t>(llama_max_parallel_sequences());
+  const auto kv_bytes = [&](std::int32_t n_seqs) {
+    common_params copy = params;
+    set_sequences(copy, n_seqs);
+    const auto need = measure_memory(copy);
+    return need ? need->kv_bytes : 0;
+  };
+  return affordable_sequences(n_slots, kv_bytes(n_slots), kv_bytes(std::min(limit, 2 * n_slots)));
+}
+
+void set_sequences(common_params& params, std::int32_t n_seqs) {
+  params.n_parallel = n_seqs;
+  params.n_batch = std::max(params.n_batch, n_seqs);
+  params.n_outputs_max = std::max(params.n_outputs_max, n_seqs);
+  params.n_outputs_max_per_seq = params.n_outputs_max;
 }
 
 TokenPos default_cells(const common_params& params, const MemoryNeed& full) {

@@ -26,7 +26,19 @@ std::optional<MemoryNeed> measure_memory(const common_params& params);
 // params.n_ctx == 0.
 TokenPos default_cells(const common_params& params, const MemoryNeed& full);
 
-// The CPU part of that rule. Pure.
+// How many sequences the context has to be made for, so that there are some beside the slots' own. Where another one
+// costs memory (recurrent states, sliding windows): as many as a quarter more memory for KV pays for, at least 2 *
+// n_slots, at most 256. Where it costs none (attention), n_slots, at least 2: see LlamaRunner::probe, which uses ids up
+// to 255 there. Asks llama.cpp twice what it would allocate.
+std::int32_t context_sequences(const common_params& params, std::int32_t n_slots);
+
+// The arithmetic of it: `bytes_few` for n_slots sequences, `bytes_more` for twice as many. Pure.
+std::int32_t affordable_sequences(std::int32_t n_slots, std::uint64_t bytes_few, std::uint64_t bytes_more);
+
+// As many sequences, and outputs of one batch, as llama.cpp wants for them.
+void set_sequences(common_params& params, std::int32_t n_seqs);
+
+// The part of default_cells() for a CPU. Pure.
 TokenPos cpu_cells(const MemoryNeed& full, TokenPos cells_max);
 
 }  // namespace coppice::engine

@@ -153,6 +153,7 @@ struct LlamaModel::Impl {
   explicit Impl(LlamaConfig c) : config(std::move(c)) {}
   LlamaConfig config;  // the context borrows from its parameters, so it outlives `loaded`
   common_init_result_ptr loaded;
+  std::int32_t n_sequences_max = 0;
   Summary summary;
 };
 
@@ -163,6 +164,11 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::load(LlamaConfig config, const L
   const auto n_seq_max = static_cast<std::int32_t>(llama_max_parallel_sequences());
   if (options.n_slots < 1 || options.n_slots > n_seq_max) {
     return invalid("the number of slots must be between 1 and " + std::to_string(n_seq_max), "--parallel");
+  }
+  if (options.n_sequences != 0 && (options.n_sequences < options.n_slots || options.n_sequences > n_seq_max)) {
+    return invalid("the number of sequences must be between the number of slots (" + std::to_string(options.n_slots) +
+                       ") and " + std::to_string(n_seq_max),
+                   "--sequences");
   }
   if (auto done = load_backends(options.backend_dir); !done) return std::unexpected(done.error());
   auto impl = std::make_unique<Impl>(std::move(config));
@@ -181,6 +187,10 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::load(LlamaConfig config, const L
   };
   try {
     const std::uint64_t kv_bytes = settle_cells(params);
+    const bool chosen = options.n_sequences > 0;
+    impl->n_sequences_max = chosen ? options.n_sequences : n_seq_max;
+    const std::int32_t wanted = context_sequences(params, options.n_slots);
+    set_sequences(params, chosen ? std::min(wanted, std::max(2, options.n_sequences)) : wanted);
     if (!progress.step(0)) return failure("");
     params.load_progress_callback = Progress::on_llama;
     params.load_progress_callback_user_data = &progress;
@@ -210,6 +220,7 @@ llama_model* LlamaModel::model() const { return impl_->loaded->model(); }
 llama_context* LlamaModel::context() const { return impl_->loaded->context(); }
 const llama_vocab* LlamaModel::vocab() const { return llama_model_get_vocab(model()); }
 const common_params& LlamaModel::params() const { return impl_->config.params(); }
+std::int32_t LlamaModel::n_sequences_max() const { return impl_->n_sequences_max; }
 const LlamaModel::Summary& LlamaModel::summary() const { return impl_->summary; }
 
 }  // namespace coppice::engine

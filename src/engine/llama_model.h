@@ -26,14 +26,15 @@ inline constexpr TokenPos kDefaultCellsMax = 131072;
 
 struct LoadOptions {
   std::string backend_dir;                 // folder of libggml-*.so; searched before the default places
-  std::int32_t n_slots = 4;                // sequences to reserve; 1 .. 256
+  std::int32_t n_slots = 4;                // requests that run at a time; 1 .. 256
+  std::int32_t n_sequences = 0;            // n_slots .. 256; 0: as many as cost little, see context_sequences()
   std::int32_t n_outputs_max = 0;          // the most logits that one decode() asks for; 0: max(n_slots, 64)
   std::function<bool(float)> on_progress;  // 0.0 .. 1.0 while tensors load, never falling; false aborts. May be empty.
 };
 
 class LlamaModel {
  public:
-  // Loads backends, model (downloading it first where the flags say so), context (kv_unified, one sequence per slot)
+  // Loads backends, model (downloading it first where the flags say so), context (kv_unified)
   // and adapters. Slow. Errors: internal with llama.cpp's reason, invalid_request when the file is missing or no GGUF,
   // cancelled when on_progress said so.
   //
@@ -47,6 +48,8 @@ class LlamaModel {
   llama_context* context() const;
   const llama_vocab* vocab() const;
   const common_params& params() const;  // n_ctx, n_batch, n_ubatch, n_parallel, n_outputs_max are the effective ones
+
+  std::int32_t n_sequences_max() const;  // LoadOptions::n_sequences, or llama.cpp's limit
 
   // What to tell people at start-up and in /v1/models and /props.
   struct Summary {

@@ -9,6 +9,7 @@
 
 #include "engine/llama_log.h"
 #include "engine/llama_memory.h"
+#include "engine/llama_runner.h"
 
 namespace coppice::engine {
 namespace {
@@ -124,6 +125,30 @@ TEST(LlamaModel, SlotsMustFitLlamasSequences) {
     ASSERT_FALSE(model.has_value());
     EXPECT_EQ(model.error().kind, ErrorKind::invalid_request);
   }
+}
+
+TEST(LlamaModel, SequencesAreAllThereIsWhereTheyCostNothing) {
+  auto model = load({"-m", COPPICE_DEMO_MODEL, "-c", "256"}, {.n_slots = 2});
+  ASSERT_TRUE(model.has_value());
+  EXPECT_EQ(make_llama_runner(**model)->info().n_seqs, 256);
+  EXPECT_EQ((*model)->summary().kv_bytes, 256U * 2048U);
+  auto few = load({"-m", COPPICE_DEMO_MODEL, "-c", "256"}, {.n_slots = 2, .n_sequences = 5});
+  ASSERT_TRUE(few.has_value());
+  EXPECT_EQ(make_llama_runner(**few)->info().n_seqs, 5);
+  for (std::int32_t n_sequences : {1, 257, -3}) {
+    auto bad = load({"-m", COPPICE_DEMO_MODEL}, {.n_slots = 2, .n_sequences = n_sequences});
+    ASSERT_FALSE(bad.has_value());
+    EXPECT_EQ(bad.error().param, "--sequences");
+  }
+}
+
+TEST(LlamaMemory, SequencesThatCostSomethingGetAQuarterMore) {
+  EXPECT_EQ(affordable_sequences(4, 1000, 1000), 4);  // costs nothing: the runner takes all ids there are
+  EXPECT_EQ(affordable_sequences(1, 1000, 1000), 2);
+  EXPECT_EQ(affordable_sequences(4, 4000, 4400), 4 + 10);  // 100 each, and 1000 to spend
+  EXPECT_EQ(affordable_sequences(4, 4000, 8000), 4 + 4);   // never less than a parked one for each slot
+  EXPECT_EQ(affordable_sequences(4, 400000, 400001), 256);
+  EXPECT_EQ(affordable_sequences(200, 1000, 2000), 256);
 }
 
 TEST(LlamaModel, AMissingAdapterIsAnError) {

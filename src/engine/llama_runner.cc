@@ -80,12 +80,12 @@ class LlamaRunner final : public Runner {
         memory_(llama_get_memory(context_)),
         n_window_(llama_model_n_swa(model_)),
         batch_(static_cast<TokenPos>(llama_n_batch(context_))),
-        window_begin_(llama_n_seq_max(context_), 0) {
+        window_begin_(llama_max_parallel_sequences(), 0) {
     info_.n_cells = static_cast<TokenPos>(llama_n_ctx(context_));
-    info_.n_seqs = static_cast<std::int32_t>(llama_n_seq_max(context_));
     info_.n_batch = static_cast<TokenPos>(llama_n_batch(context_));
     info_.n_ubatch = static_cast<TokenPos>(llama_n_ubatch(context_));
     probe();
+    info_.n_seqs = std::min(n_seqs_usable(), model.n_sequences_max());
   }
 
   const RunnerInfo& info() const override { return info_; }
@@ -98,6 +98,7 @@ class LlamaRunner final : public Runner {
 
  private:
   void probe();
+  std::int32_t n_seqs_usable();
   bool is_valid(SeqId seq) const { return seq.value >= 0 && seq.value < info_.n_seqs; }
   TokenPos& window_begin(SeqId seq) { return window_begin_[static_cast<std::size_t>(seq.value)]; }
 
@@ -139,6 +140,26 @@ void LlamaRunner::probe() {
     info_.rewind = n_window_ > 0 ? Rewind::window : Rewind::anywhere;
   }
   llama_memory_clear(memory_, false);
+}
+
+// A context is made for n_seq_max sequences: that many recurrent states, sliding windows, rows of logits. A unified
+// attention cache has none of the first two, and its cells know every id up to llama.cpp's limit, so it takes them all
+// (and a context for 256 would cost 256 rows of logits). Tried here, as it is nowhere promised. NOTE: reading a saved
+// state into such an id works, writing one from it does not; copy it to a low one first.
+std::int32_t LlamaRunner::n_seqs_usable() {
+  const auto made_for = static_cast<std::int32_t>(llama_n_seq_max(context_));
+  const auto limit = static_cast<std::int32_t>(llama_max_parallel_sequences());
+  if (info_.rewind != Rewind::anywhere || made_for < 2) return made_for;
+  const BatchItem item{.token = 0, .pos = 0, .seq = SeqId{limit - 1}, .want_logits = true};
+  llama_memory_clear(memory_, false);
+  bool works = decode({&item, 1}) == DecodeStatus::ok;
+  if (works) {
+    llama_memory_seq_cp(memory_, limit - 1, limit - 2, 0, 1);
+    works = llama_memory_seq_rm(memory_, limit - 1, -1, -1) && llama_memory_seq_pos_max(memory_, limit - 1) == -1 &&
+            llama_memory_seq_pos_max(memory_, limit - 2) == 0;
+  }
+  llama_memory_clear(memory_, false);
+  return works ? limit : made_for;
 }
 
 void LlamaRunner::share(SeqId from, SeqId to, TokenPos begin, TokenPos end) {

@@ -103,14 +103,32 @@ TokenPos CellMap::kept_by(std::span<const Keep> keeps) const {
   return count;
 }
 
-bool CellMap::same_cells(SeqId a, SeqId b, TokenPos end) const {
-  if (length(a) < end || length(b) < end) return false;
+TokenPos CellMap::exclusive_tail(SeqId seq) const {
+  TokenPos count = 0;
+  const auto& ids = list(seq);
+  for (auto id = ids.rbegin(); id != ids.rend() && extent(*id).holders == 1; ++id) count += extent(*id).length;
+  return count;
+}
+
+std::optional<CellMap::Range> CellMap::first_difference(SeqId a, SeqId b, TokenPos begin, TokenPos end) const {
+  assert(begin <= end && end <= length(a) && end <= length(b));
   const auto& x = list(a);
   const auto& y = list(b);
-  for (std::size_t i = 0; i < x.size() && extent(x[i]).begin < end; ++i) {
-    if (i >= y.size() || x[i] != y[i]) return false;
+  std::optional<Range> found;
+  // Extents that both list are the same object, so comparing ids piece by piece compares cells.
+  for (std::size_t i = 0, j = 0; begin < end;) {
+    while (extent(x[i]).end() <= begin) ++i;
+    while (extent(y[j]).end() <= begin) ++j;
+    const TokenPos piece_end = std::min({extent(x[i]).end(), extent(y[j]).end(), end});
+    if (x[i] != y[j]) {
+      if (!found) found = Range{begin, begin};
+      found->end = piece_end;
+    } else if (found) {
+      break;
+    }
+    begin = piece_end;
   }
-  return true;
+  return found;
 }
 
 void CellMap::check_invariants() const {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,8 +50,15 @@ class CellMap {
   };
   TokenPos kept_by(std::span<const Keep> keeps) const;
 
-  // Whether both sequences hold the same cells (not just equal tokens) in all of [0, end).
-  bool same_cells(SeqId a, SeqId b, TokenPos end) const;
+  // Cells at the end of the sequence that only it holds, up to the last one that another one sees.
+  TokenPos exclusive_tail(SeqId seq) const;
+
+  // The first run of positions in [begin, end) where the two hold different cells; nothing if they share all of them.
+  // REQUIRES: both hold all of [begin, end).
+  struct Range {
+    TokenPos begin = 0, end = 0;
+  };
+  std::optional<Range> first_difference(SeqId a, SeqId b, TokenPos begin, TokenPos end) const;
 
   void check_invariants() const;  // asserts
 

@@ -43,14 +43,25 @@ TEST(CellMap, KeptByCutsAndSharesCountOnce) {
   EXPECT_EQ(cells.kept_by(keeps), 65);
 }
 
-TEST(CellMap, SameCellsIsNotEqualLength) {
+TEST(CellMap, EqualLengthIsNotTheSameCells) {
   CellMap cells(3);
   cells.append(a, 100);
   cells.append(b, 100);
   cells.share(a, c, 0, 50);
-  EXPECT_FALSE(cells.same_cells(a, b, 50));
-  EXPECT_TRUE(cells.same_cells(a, c, 50));
-  EXPECT_FALSE(cells.same_cells(a, c, 51));
+  cells.append(c, 50);
+  EXPECT_EQ(cells.first_difference(a, b, 0, 50)->end, 50);
+  EXPECT_FALSE(cells.first_difference(a, c, 0, 50));
+  EXPECT_EQ(cells.first_difference(a, c, 0, 100)->begin, 50);
+  EXPECT_EQ(cells.first_difference(a, c, 60, 100)->begin, 60);
+}
+
+TEST(CellMap, ExclusiveTailEndsAtTheFirstSharedCell) {
+  CellMap cells(3);
+  cells.append(a, 100);
+  cells.share(a, b, 0, 60);
+  EXPECT_EQ(cells.exclusive_tail(a), 40);
+  EXPECT_EQ(cells.exclusive_tail(b), 0);
+  EXPECT_EQ(cells.exclusive_tail(c), 0);
 }
 
 // The naive model: every cell is an object, every sequence a list of pointers to cells by position.

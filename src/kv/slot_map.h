@@ -40,6 +40,11 @@ class SlotMap {
     session_by_slot_[slot] = session;
   }
 
+  void forget(const SessionKey& session) {
+    if (const auto slot = slot_of(session)) session_by_slot_.erase(*slot);
+    slot_by_session_.erase(session);
+  }
+
   std::size_t size() const { return slot_by_session_.size(); }
 
  private:

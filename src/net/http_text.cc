@@ -4,16 +4,10 @@
 #include <cassert>
 #include <charconv>
 
+#include "base/percent.h"
+
 namespace coppice::net {
 namespace {
-
-// -1: not a hexadecimal digit.
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 // A line break inside a value would let whoever chose it write headers of their own.
 void append_header(std::string& out, std::string_view name, std::string_view value) {
@@ -52,21 +46,10 @@ std::string to_lower(std::string_view text) {
 }
 
 Result<std::string> percent_decode(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
-    }
-    const int high = i + 1 < text.size() ? hex_value(text[i + 1]) : -1;
-    const int low = i + 2 < text.size() ? hex_value(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return invalid("The path has a '%' that two hexadecimal digits do not follow.");
-    if (high == 0 && low == 0) return invalid("The path must not contain %00.");
-    decoded += static_cast<char>(high * 16 + low);
-    i += 2;
-  }
-  return decoded;
+  auto decoded = decode_percent(text);
+  if (!decoded) return invalid("The path has a '%' that two hexadecimal digits do not follow.");
+  if (decoded->find('\0') != std::string::npos) return invalid("The path must not contain %00.");
+  return *std::move(decoded);
 }
 
 Result<Target> parse_target(std::string_view target) {

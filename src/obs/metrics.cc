@@ -47,6 +47,10 @@ Metrics::Metrics()
       kv_cells_used(
           gauge(*registry_, "coppice_kv_cells_used", "KV cells that hold a token; a shared cell counts once.")),
       kv_cells_total(gauge(*registry_, "coppice_kv_cells_total", "KV cells that the context has.")),
+      kv_cells_pinned(gauge(*registry_, "coppice_kv_cells_pinned", "KV cells that named pools hold.")),
+      sequences_parked(gauge(*registry_, "coppice_sequences_parked",
+                             "Sequences that are held for anyone to start from, but are no slot's and no pool.")),
+      pools(gauge(*registry_, "coppice_pools", "Named pools.")),
       slots_busy(gauge(*registry_, "coppice_slots_busy", "Slots that run a request.")),
       slots_total(gauge(*registry_, "coppice_slots_total", "Slots that the server has.")),
       requests_queued(gauge(*registry_, "coppice_requests_queued", "Requests waiting for a slot or for cells.")),
@@ -66,8 +70,11 @@ Metrics::Metrics()
                                "Requests refused because the queue was full or the server was shutting down.")),
       requests_paused(counter(*registry_, "coppice_requests_paused_total",
                               "Times a running request gave its cells to an older one, to recompute later.")),
-      cells_folded(
-          counter(*registry_, "coppice_kv_cells_folded_total", "Cells freed because a donor held the same tokens.")),
+      requests_coalesced(
+          counter(*registry_, "coppice_requests_coalesced_total",
+                  "Requests that waited for another one's prefill instead of computing the same prefix.")),
+      cells_folded(counter(*registry_, "coppice_kv_cells_folded_total",
+                           "Cells freed because another sequence held the same tokens.")),
       sequences_evicted(
           counter(*registry_, "coppice_sequences_evicted_total", "Idle sequences cleared to make room for others.")),
       streams_dropped(counter(*registry_, "coppice_streams_dropped_total", "Streams whose client read too slowly.")),

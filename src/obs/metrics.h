@@ -28,6 +28,9 @@ class Metrics {
  public:
   prometheus::Gauge& kv_cells_used;
   prometheus::Gauge& kv_cells_total;
+  prometheus::Gauge& kv_cells_pinned;   // by pools
+  prometheus::Gauge& sequences_parked;  // held, but no slot's and no pool
+  prometheus::Gauge& pools;
   prometheus::Gauge& slots_busy;
   prometheus::Gauge& slots_total;
   prometheus::Gauge& requests_queued;
@@ -41,9 +44,10 @@ class Metrics {
   prometheus::Counter& requests_finished;
   prometheus::Counter& requests_failed;
   prometheus::Counter& requests_cancelled;
-  prometheus::Counter& requests_refused;  // queue full, or shutting down
-  prometheus::Counter& requests_paused;   // gave their cells back and recomputed later
-  prometheus::Counter& cells_folded;      // duplicates freed by sharing a donor's equal prefix
+  prometheus::Counter& requests_refused;    // queue full, or shutting down
+  prometheus::Counter& requests_paused;     // gave their cells back and recomputed later
+  prometheus::Counter& requests_coalesced;  // waited for another one's prefill instead of computing the same
+  prometheus::Counter& cells_folded;        // duplicates freed by sharing a donor's equal prefix
   prometheus::Counter& sequences_evicted;
   prometheus::Counter& streams_dropped;  // clients that read too slowly
   prometheus::Counter& decode_steps;

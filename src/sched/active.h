@@ -2,30 +2,44 @@
 //
 // States of a request, and the function that moves it on:
 //
-//   state       holds               leaves by
-//   queued      nothing             admit: a slot is free, cells suffice   -> prefilling
-//                                   cancel, stop                           -> done
-//   prefilling  slot, cells         last prompt token evaluated            -> decoding
-//                                   pause: an older request needs cells    -> queued
-//                                   cancel, stop, failure                  -> done
-//   decoding    slot, cells         stop word, end of generation, length   -> done
-//                                   pause                                  -> queued
-//                                   cancel, stop, failure                  -> done
-//   done        nothing             -
+//   state               holds                 leaves by
+//   queued              nothing               try_admit: a slot is free, cells suffice     -> prefilling
+//                                             try_admit: another one computes its prefix   -> waiting_for_prefix
+//                                             cancel, stop, can never fit                  -> done
+//   waiting_for_prefix  a place in the queue  has_passed: the other one is past the point
+//                                             where they part, has ended or was paused     -> queued
+//                                             cancel, stop                                 -> done
+//   prefilling          slot, cells           last prompt token evaluated                  -> decoding
+//                                             pause: an older request needs cells          -> queued
+//                                             cancel, stop, failure                        -> done
+//   decoding            slot, cells           stop word, end of generation, length         -> done
+//                                             pause                                        -> queued
+//                                             cancel, stop, failure                        -> done
+//   done                nothing               -
 //
 // A paused request keeps its sampler, its text and its counts; it comes back with prompt + generated tokens as its
-// prompt. Whatever it leaves by, its slot keeps the tokens evaluated so far (spec B17), unless cache_prompt was false.
+// prompt. Whatever it leaves by, its sequence keeps the tokens evaluated so far (spec B17), unless cache_prompt was
+// false.
 #pragma once
 
 #include <optional>
 #include <utility>
 
+#include "kv/lease.h"
+#include "kv/slot_map.h"
 #include "sched/output_text.h"
 #include "sched/request.h"
 
 namespace coppice::sched {
 
-enum class Phase : std::uint8_t { queued, prefilling, decoding };
+enum class Phase : std::uint8_t { queued, waiting_for_prefix, prefilling, decoding };
+
+// What a request waits for that another one is computing (spec B16).
+struct PrefixWait {
+  SlotId slot;  // where the other one runs
+  RequestId leader;
+  TokenPos until = 0;  // tokens that its sequence has to hold: up to where the two prompts part
+};
 
 struct Active {
   explicit Active(Request r, TimePoint now)
@@ -37,6 +51,9 @@ struct Active {
       input;         // what has to be in the cells: the prompt, after a pause with the generated tokens
   Tokens generated;  // sampled so far; the last one is not in the cells yet
   Phase phase = Phase::queued;
+  PrefixWait wait;               // in waiting_for_prefix
+  bool waits_for_cells = false;  // in queued: nobody may overtake it
+  kv::Lease lease;               // on its sequence, while it has a slot
   Report report;
   TimePoint arrived, admitted, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt
@@ -46,7 +63,7 @@ struct Active {
   // The session that placement follows and records. The further ones of n completions stay out of it: the session is
   // where the first one runs, and its next turn goes there.
   std::optional<kv::SessionKey> session() const {
-    if (request.placement.session.empty() || request.placement.fork_of) return std::nullopt;
+    if (request.placement.session.empty() || request.placement.is_fork) return std::nullopt;
     return kv::SessionKey{request.placement.ns, request.placement.session};
   }
 };

@@ -11,7 +11,7 @@ using kv::MissReason;
 
 // `hoped`: tokens of the prompt that were known once; `common`: how many of them the prompt really begins with.
 Miss judge(const kv::ReusePlan& plan, TokenPos hoped, TokenPos common, MissReason when_gone) {
-  const TokenPos reused = plan.reused();
+  const TokenPos reused = plan.reused;
   if (reused >= hoped) return {};
   if (plan.not_rewindable) return {MissReason::not_rewindable};
   if (common < hoped && reused >= common) return {MissReason::diverged, common};
@@ -20,33 +20,34 @@ Miss judge(const kv::ReusePlan& plan, TokenPos hoped, TokenPos common, MissReaso
 
 }  // namespace
 
-Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt, const Tokens* last_prompt, bool has_session) {
+Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt) {
   const kv::ReuseQuery& query = facts.query;
   if (!query.cache_prompt) return {MissReason::disabled};
   const TokenPos most = query.prompt_length - 1;
 
-  if (query.pool) {
-    const TokenPos promised = std::min(query.pool_prefix, most);
-    const TokenPos held = std::min(query.pool->held, promised);
-    const TokenPos common = std::min(query.pool->common, promised);
-    // What the donor holds agrees as far as it goes, but it does not go far enough: it is not the prompt's fault.
+  if (query.named) {
+    const kv::Holder holder = query.named->holder.value_or(kv::Holder{});
+    const TokenPos promised = std::min(query.named->prefix, most);
+    const TokenPos held = std::min(holder.held, promised);
+    const TokenPos common = std::min(holder.common, promised);
+    // What it holds agrees as far as it goes, but it does not go far enough: it is not the prompt's fault.
     const bool too_short = common == held && held < promised;
     if (Miss miss = judge(facts.plan, promised, too_short ? promised : common, MissReason::not_resident);
         miss.reason != MissReason::none) {
       return miss;
     }
   }
-  if (last_prompt != nullptr) {
-    const TokenPos hoped = std::min(static_cast<TokenPos>(last_prompt->size()), most);
-    const TokenPos common = std::min(kv::common_prefix(*last_prompt, prompt), hoped);
+  if (facts.last_prompt != nullptr) {
+    const TokenPos hoped = std::min(static_cast<TokenPos>(facts.last_prompt->size()), most);
+    const TokenPos common = std::min(kv::common_prefix(*facts.last_prompt, prompt), hoped);
     return judge(facts.plan, hoped, common, MissReason::evicted);
   }
-  if (has_session) return {MissReason::fresh};
-  if (facts.rule == kv::SlotRule::similarity || facts.rule == kv::SlotRule::explicit_id) {
-    const TokenPos hoped = std::min(query.own.held, most);
-    if (hoped > 0) return judge(facts.plan, hoped, std::min(query.own.common, hoped), MissReason::evicted);
+  if (facts.has_session) return {MissReason::fresh};
+  if (query.own && (facts.rule == kv::SlotRule::similarity || facts.rule == kv::SlotRule::explicit_id)) {
+    const TokenPos hoped = std::min(query.own->held, most);
+    if (hoped > 0) return judge(facts.plan, hoped, std::min(query.own->common, hoped), MissReason::evicted);
   }
-  return {query.pool ? MissReason::none : MissReason::fresh};
+  return {query.named ? MissReason::none : MissReason::fresh};
 }
 
 }  // namespace coppice::sched

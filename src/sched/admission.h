@@ -10,6 +10,8 @@ struct AdmissionFacts {
   kv::SlotRule rule = kv::SlotRule::wait;
   kv::ReuseQuery query;
   kv::ReusePlan plan;
+  const Tokens* last_prompt = nullptr;  // the session's previous one; null if there is none
+  bool has_session = false;
 };
 
 // The verdict on one admission (spec A14).
@@ -18,12 +20,11 @@ struct Miss {
   TokenPos diverged_at = -1;  // for MissReason::diverged
 };
 
-// Why less was reused than could be hoped for. `last_prompt`: the session's previous prompt, null if there is none;
-// `has_session`: whether the request has a session at all. What could be hoped for:
-//   - a donor was named: the prefix that the request says it shares
+// Why less was reused than could be hoped for. What could be hoped for:
+//   - a pool or donor was named: the prefix that the request says it shares
 //   - else, the session's previous prompt
 //   - else, what the slot held, if it was chosen for that or by name
 // and never the prompt's last token, which is always evaluated.
-Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt, const Tokens* last_prompt, bool has_session);
+Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt);
 
 }  // namespace coppice::sched

@@ -67,12 +67,13 @@ TEST(Affinity, A4_WrongSessionKeyCostsSpeedNotCorrectness) {
 }
 
 TEST(Affinity, A5_CachePromptFalseRecomputesEverythingAndLeavesNoTrace) {
-  World world({.n_cells = 4096, .n_seqs = 1}, {.n_slots = 1});
+  World world({.n_cells = 4096, .n_seqs = 2}, {.n_slots = 1});
   world.ask(tokens_of(1, 30));
   const Report report = world.ask(tokens_of(1, 30), {.cache_prompt = false});
   EXPECT_EQ(report.computed, 30);
   EXPECT_EQ(report.reason, kv::MissReason::disabled);
-  EXPECT_EQ(world.runner.used(), 0);
+  EXPECT_EQ(world.runner.used(), 33);  // the first request's, and nothing else
+  EXPECT_EQ(world.ask(tokens_of(1, 30), {.cache_prompt = false}).computed, 30);
 }
 
 TEST(Affinity, A6_ParallelRequestOfASessionStartsFromTheBusySlot) {
@@ -90,14 +91,15 @@ TEST(Affinity, A6_ParallelRequestOfASessionStartsFromTheBusySlot) {
   EXPECT_EQ(first->text, world.right_text(base, 50));
 }
 
-TEST(Affinity, A6_TakesWhatTheBusySlotHasComputedSoFar) {
+TEST(Affinity, A6_WaitsForWhatTheBusySlotIsComputing) {
   World world({.n_cells = 4096, .n_seqs = 2, .n_batch = 16}, {.n_slots = 2});
   const Tokens base = tokens_of(1, 100);
   world.submit(base, session("a"));
   for (int i = 0; i < 3; ++i) world.scheduler.step();  // 48 of 100 tokens
   const auto second = world.submit(base, session("a"));
   world.run();
-  EXPECT_EQ(second->report().reused_donor, 48);
+  EXPECT_EQ(second->report().reused_donor, 99);
+  EXPECT_TRUE(second->report().coalesced);
 }
 
 TEST(Affinity, B24_NamespacesNeverShare) {

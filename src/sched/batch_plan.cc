@@ -9,8 +9,8 @@ std::vector<TokenPos> share_prefill(std::span<const PrefillNeed> needs, TokenPos
   if (needs.empty() || budget <= 0) return shares;
 
   const auto shortest = std::min_element(
-      needs.begin(), needs.end(), [](const PrefillNeed& a, const PrefillNeed& b) { return a.remaining < b.remaining; });
-  const TokenPos reserved = std::min(shortest->remaining, (budget + 1) / 2);
+      needs.begin(), needs.end(), [](const PrefillNeed& a, const PrefillNeed& b) { return a.urgent < b.urgent; });
+  const TokenPos reserved = std::min(shortest->urgent, (budget + 1) / 2);
   shares[static_cast<std::size_t>(shortest - needs.begin())] = reserved;
   TokenPos left = budget - reserved;
 

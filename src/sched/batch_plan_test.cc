@@ -11,7 +11,7 @@ namespace {
 
 std::vector<TokenPos> share(std::vector<TokenPos> remaining, TokenPos budget) {
   std::vector<PrefillNeed> needs;
-  for (TokenPos r : remaining) needs.push_back({r});
+  for (TokenPos r : remaining) needs.push_back({r, r});
   return share_prefill(needs, budget);
 }
 
@@ -22,6 +22,11 @@ TEST(BatchPlan, ShortTurnIsNotStuckBehindALongPrompt) {
 }
 
 TEST(BatchPlan, LongPromptIsNotStarvedByShortOnes) { EXPECT_EQ(share({100000, 300, 300}, 512)[0], 256); }
+
+TEST(BatchPlan, B16_WhoComputesWhatOthersWaitForIsNotStuckEither) {
+  const std::vector<PrefillNeed> needs{{100000, 100000}, {50000, 40}, {300, 300}};
+  EXPECT_EQ(share_prefill(needs, 512), (std::vector<TokenPos>{472, 40, 0}));
+}
 
 TEST(BatchPlan, NoBudgetNoShare) { EXPECT_EQ(share({5, 5}, 0), (std::vector<TokenPos>{0, 0})); }
 

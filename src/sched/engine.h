@@ -1,7 +1,10 @@
 // What the layers above know of the scheduler. All methods are thread-safe and return at once.
 #pragma once
 
+#include <functional>
+
 #include "base/error.h"
+#include "sched/inspector.h"
 #include "sched/request.h"
 
 namespace coppice::sched {
@@ -16,6 +19,10 @@ class Engine {
 
   // The client went away. The request ends with on_failed(cancelled); its slot is free from the next step on.
   virtual void cancel(RequestId id) = 0;
+
+  // Runs `task` on the engine thread, between two steps, soon. It must not block or throw, and must not keep the
+  // inspector. Always called exactly once, also when the engine is shutting down.
+  virtual void inspect(std::function<void(Inspector&)> task) = 0;
 
   virtual RequestId next_id() = 0;
   virtual Snapshot snapshot() const = 0;

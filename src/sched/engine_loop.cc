@@ -4,6 +4,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace coppice::sched {
@@ -17,6 +18,7 @@ EngineLoop::EngineLoop(const SchedulerOptions& options, std::unique_ptr<engine::
                        const engine::Tokenizer& tokenizer, const Clock& clock, obs::Metrics& metrics)
     : options_(options),
       runner_(std::move(runner)),
+      clock_(clock),
       metrics_(metrics),
       scheduler_(options, *runner_, tokenizer, clock, metrics),
       snapshot_(scheduler_.snapshot()) {
@@ -67,6 +69,22 @@ void EngineLoop::cancel(RequestId id) {
   wake_.notify_one();
 }
 
+void EngineLoop::inspect(std::function<void(Inspector&)> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!ended_) {
+      inbox_.emplace_back(std::move(task));
+      task = nullptr;
+    }
+  }
+  // Once the engine thread has ended, its state belongs to whoever asks, one at a time.
+  if (task) {
+    const std::lock_guard lock(after_end_);
+    return task(scheduler_);
+  }
+  wake_.notify_one();
+}
+
 RequestId EngineLoop::next_id() { return RequestId{next_id_.fetch_add(1)}; }
 
 Snapshot EngineLoop::snapshot() const {
@@ -81,7 +99,14 @@ void EngineLoop::run() {
     scheduler_.step();
     publish();
   }
-  // Cancels and submits that raced with the end: every request that was taken gets its one last event.
+  // Commands that raced with the end: every request that was taken gets its one last event, every inspection is made.
+  std::vector<Command> last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = std::exchange(inbox_, {});
+    ended_ = true;
+  }
+  carry_out(std::move(last));
   scheduler_.fail_all(shutting_down(), false);
   publish();
 }
@@ -93,21 +118,37 @@ bool EngineLoop::drain_inbox() {
   bool expired = false;
   {
     std::unique_lock lock(mutex_);
-    if (scheduler_.idle()) wake_.wait(lock, [&] { return stopping_ || !inbox_.empty(); });
+    if (scheduler_.idle()) wait_for_work(lock);
     commands = std::exchange(inbox_, {});
     stopping = stopping_;
     expired = stopping && std::chrono::steady_clock::now() >= deadline_;
   }
+  const bool changed = stopping || !commands.empty();  // else run() has published this state after the last step
+  carry_out(std::move(commands));
+  if (stopping) scheduler_.fail_all(shutting_down(), true);
+  if (changed) publish();
+  return !expired && !(stopping && scheduler_.idle());
+}
+
+void EngineLoop::wait_for_work(std::unique_lock<std::mutex>& lock) {
+  const auto there_is_work = [&] { return stopping_ || !inbox_.empty(); };
+  if (const auto deadline = scheduler_.next_deadline()) {
+    wake_.wait_for(lock, std::max(*deadline - clock_.now(), Duration{0}), there_is_work);
+  } else {
+    wake_.wait(lock, there_is_work);
+  }
+}
+
+void EngineLoop::carry_out(std::vector<Command> commands) {
   for (Command& command : commands) {
     if (auto* request = std::get_if<Request>(&command)) {
       scheduler_.submit(std::move(*request));
+    } else if (auto* id = std::get_if<RequestId>(&command)) {
+      scheduler_.cancel(*id);
     } else {
-      scheduler_.cancel(std::get<RequestId>(command));
+      std::get<Inspection>(command)(scheduler_);
     }
   }
-  if (stopping) scheduler_.fail_all(shutting_down(), true);
-  if (stopping || !commands.empty()) publish();  // else run() has published this state after the last step
-  return !expired && !(stopping && scheduler_.idle());
 }
 
 void EngineLoop::publish() {

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,18 +35,23 @@ class EngineLoop final : public Engine {
 
   Result<void> submit(Request request) override;
   void cancel(RequestId id) override;
+  void inspect(std::function<void(Inspector&)> task) override;
   RequestId next_id() override;
   Snapshot snapshot() const override;
 
  private:
-  using Command = std::variant<Request, RequestId>;  // submit, cancel
+  using Inspection = std::function<void(Inspector&)>;
+  using Command = std::variant<Request, RequestId, Inspection>;  // submit, cancel, inspect
 
   void run();
   bool drain_inbox();
+  void wait_for_work(std::unique_lock<std::mutex>& lock);
+  void carry_out(std::vector<Command> commands);
   void publish();
 
   SchedulerOptions options_;
   std::unique_ptr<engine::Runner> runner_;
+  const Clock& clock_;
   obs::Metrics& metrics_;
   Scheduler scheduler_;  // engine thread only, but for check()
   std::atomic<std::uint64_t> next_id_{1};
@@ -57,6 +63,8 @@ class EngineLoop final : public Engine {
   Snapshot snapshot_;                                 // guarded
   bool stopping_ = false;                             // guarded: no more requests
   std::chrono::steady_clock::time_point deadline_{};  // guarded, once stopping_
+  std::mutex after_end_;                              // guards scheduler_ once the engine thread has ended
+  bool ended_ = false;                                // guarded: the engine thread takes no more commands
   std::thread thread_;
 };
 

@@ -14,9 +14,10 @@ Placement from_donor(int own, int donor, TokenPos prefix) {
 
 class Pool : public testing::Test {
  protected:
-  Pool() : world({.n_cells = 4096, .n_seqs = 9, .n_batch = 256}, {.n_slots = 9}) {
-    world.ask(base, {.id_slot = SlotId{0}}, 0);  // fills the donor
+  Pool() : world({.n_cells = 4096, .n_seqs = 12, .n_batch = 256}, {.n_slots = 9}) {
+    world.ask(base, {.id_slot = SlotId{0}, .session = "base"}, 0);  // fills the donor
   }
+  void lose_base() { ASSERT_TRUE(world.scheduler.forget_session(NamespaceId{}, "base").has_value()); }
   Tokens base = tokens_of(1, kBase);
   World world;
 };
@@ -40,10 +41,10 @@ TEST_F(Pool, A8_EightAgentsHoldTheBaseOnceAndComputeItOnce) {
   EXPECT_EQ(world.runner.tokens_evaluated(), static_cast<std::uint64_t>(kBase + own));
 }
 
-TEST_F(Pool, A8_AnAgentThatComputedTheBaseItselfGivesItsCopyUp) {
+TEST_F(Pool, A8_AnAgentsNextTurnStaysInItsCells) {
   const Tokens prompt = base + tokens_of(2, 10);
   world.ask(prompt, {.id_slot = SlotId{1}});
-  EXPECT_EQ(world.runner.used(), kBase + kBase + 13);
+  EXPECT_EQ(world.runner.used(), kBase + 13);
   const Tokens next = world.next_turn(prompt, 4, tokens_of(3, 5));
   const Report report = world.ask(next, from_donor(1, 0, kBase));
   EXPECT_EQ(report.computed, 6);  // nothing known is computed for it
@@ -70,14 +71,14 @@ TEST_F(Pool, A7_DonorThatIsTheOwnSlotIsOrdinaryReuse) {
 }
 
 TEST_F(Pool, A9_DonorGone) {
-  world.ask(tokens_of(9, 5), {.id_slot = SlotId{0}, .cache_prompt = false}, 0);  // the donor's slot is empty now
+  lose_base();
   const Report report = world.ask(base + tokens_of(2, 5), from_donor(1, 0, kBase));
   EXPECT_EQ(report.reused(), 0);
   EXPECT_EQ(report.reason, kv::MissReason::not_resident);
 }
 
 TEST_F(Pool, A9_DonorTooShort) {
-  world.ask(Tokens(base.begin(), base.begin() + 400), {.id_slot = SlotId{0}, .cache_prompt = false}, 0);
+  lose_base();
   world.ask(Tokens(base.begin(), base.begin() + 400), {.id_slot = SlotId{0}}, 0);
   const Report report = world.ask(base + tokens_of(2, 5), from_donor(1, 0, kBase));
   EXPECT_EQ(report.reused_donor, 400);  // what is known is not computed again
@@ -94,15 +95,21 @@ TEST_F(Pool, A10_PromiseThatIsWrongAtAToken) {
     EXPECT_EQ(report.diverged_at, at);
     EXPECT_EQ(report.reused(), at);
     EXPECT_NE(report.diverged_text.find("<999>"), std::string::npos);
-    world.ask(tokens_of(7, 3), {.id_slot = SlotId{1}, .cache_prompt = false}, 0);  // start clean
   }
 }
 
-TEST_F(Pool, A11_DefaultsAreInert) {
+TEST_F(Pool, A11_OneFieldAloneNamesNoDonor) {
+  lose_base();
   const Report report = world.ask(base + tokens_of(2, 5), {.id_slot = SlotId{1}, .shared_pool_slot = SlotId{0}});
-  EXPECT_EQ(report.reused(), 0);
-  const Report other = world.ask(base + tokens_of(2, 5), {.id_slot = SlotId{2}, .shared_prefix_n_tokens = kBase});
-  EXPECT_EQ(other.reused(), 0);
+  EXPECT_EQ(report.reason, kv::MissReason::fresh);  // with a donor named it would be not_resident
+  const Report other = world.ask(tokens_of(3, 50), {.id_slot = SlotId{2}, .shared_prefix_n_tokens = kBase});
+  EXPECT_EQ(other.reason, kv::MissReason::fresh);
+}
+
+TEST_F(Pool, B15_TheBaseIsFoundWithoutBeingNamed) {
+  const Report report = world.ask(base + tokens_of(2, 5), {.id_slot = SlotId{1}});
+  EXPECT_EQ(report.reused_donor, kBase);
+  EXPECT_EQ(report.computed, 5);
 }
 
 TEST_F(Pool, DonorMayDecodeOnWhileOthersShare) {

@@ -120,14 +120,27 @@ TEST(Pressure, FailedBatchEndsItsRequestsAndNoOthers) {
   EXPECT_EQ(waiting->text, world.right_text(tokens_of(1, 20), 4));
 }
 
-TEST(Pressure, BatchWithoutCellsStartsOver) {
+TEST(Pressure, BatchWithoutCellsGivesUpIdleSequencesAndGoesOn) {
   World world({.n_cells = 256, .n_seqs = 2}, {.n_slots = 2});
   world.ask(tokens_of(9, 20), {.id_slot = SlotId{0}}, 0);
   const auto outcome = world.submit(tokens_of(1, 20), {.id_slot = SlotId{1}});
   world.runner.fail_next_decode(engine::DecodeStatus::no_cells);
   world.run();
   EXPECT_EQ(outcome->text, world.right_text(tokens_of(1, 20), 4));
-  EXPECT_EQ(outcome->report().pauses, 1);
+  EXPECT_EQ(outcome->report().pauses, 0);
+  EXPECT_EQ(world.scheduler.snapshot().slots[0].held, 0);
+}
+
+TEST(Pressure, BatchWithoutCellsPausesTheYoungestWhenNothingIsIdle) {
+  World world({.n_cells = 256, .n_seqs = 2}, {.n_slots = 2});
+  const auto older = world.submit(tokens_of(1, 20));
+  const auto younger = world.submit(tokens_of(2, 20));
+  world.runner.fail_next_decode(engine::DecodeStatus::no_cells);
+  world.run();
+  EXPECT_EQ(older->text, world.right_text(tokens_of(1, 20), 4));
+  EXPECT_EQ(younger->text, world.right_text(tokens_of(2, 20), 4));
+  EXPECT_EQ(older->report().pauses, 0);
+  EXPECT_EQ(younger->report().pauses, 1);
 }
 
 }  // namespace

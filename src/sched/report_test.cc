@@ -36,10 +36,10 @@ TEST(Report, A14_WithoutSessionTheSlotsTokensAreTheMeasure) {
   EXPECT_EQ(report.diverged_at, 20);
 }
 
-TEST(Report, A14_EvictedWhenTheSlotWentToAnother) {
-  World world({}, {.n_slots = 1});
+TEST(Report, A14_EvictedWhenTheCellsWentToAnother) {
+  World world({.n_cells = 100}, {.n_slots = 1});
   world.ask(tokens_of(1, 50), session("a"));
-  world.ask(tokens_of(2, 50), session("b"));
+  world.ask(tokens_of(2, 50), session("b"));  // the two do not fit
   const Report report = world.ask(tokens_of(1, 50), session("a"));
   EXPECT_EQ(report.reason, kv::MissReason::evicted);
   EXPECT_EQ(report.diverged_at, -1);
@@ -100,10 +100,8 @@ TEST(Report, EndOfGenerationIsNotText) {
 TEST(Report, NCompletionsComputeThePromptOnce) {
   World world({.n_cells = 1024, .n_seqs = 4}, {.n_slots = 4});
   const Tokens prompt = tokens_of(1, 100);
-  Request first = world.make(prompt, session("a"));
-  const RequestId leader = first.id;
-  std::vector<std::shared_ptr<Outcome>> all{world.submit(std::move(first))};
-  for (int i = 0; i < 5; ++i) all.push_back(world.submit(prompt, {.session = "a", .fork_of = leader}));
+  std::vector<std::shared_ptr<Outcome>> all{world.submit(prompt, session("a"))};
+  for (int i = 0; i < 5; ++i) all.push_back(world.submit(prompt, {.session = "a", .is_fork = true}));
   world.run();
   TokenPos computed = 0;
   for (const auto& outcome : all) {

@@ -16,16 +16,24 @@
 
 namespace coppice::sched {
 
-// Where a request would like to run, and which KV it says it shares (spec A1, A5-A11).
+// Where a request would like to run, and which KV it says it shares (spec A1, A5-A12).
 struct Placement {
   std::optional<SlotId> id_slot;           // explicit slot; wait for it if busy
   std::string session;                     // session key, "" for none; a hint, never an authority (A4)
   std::string session_rule;                // which rule of session/ found the key, for the report
+  std::string parent_session;              // the session that this one branched from, "" for none; for people
   std::optional<SlotId> shared_pool_slot;  // donor
   TokenPos shared_prefix_n_tokens = 0;     // P: how much of the donor the caller says it shares
+  std::string pool;                        // named pool that the prompt begins with, "" for none (A12)
   bool cache_prompt = true;
   NamespaceId ns;
-  std::optional<RequestId> fork_of;  // n > 1: start from this request's prompt once it has been computed
+  bool is_fork = false;  // the second or a further one of n completions of one prompt: stays out of the session map
+};
+
+// Asks for the prompt to be kept as a named pool once it has been computed (spec A12).
+struct PoolSpec {
+  std::string name;  // not empty; a pool of the same name and namespace is replaced
+  Duration ttl{0};   // 0: until it is deleted
 };
 
 struct TextOptions {
@@ -42,6 +50,7 @@ struct Request {
   std::shared_ptr<const Tokens> prompt;  // REQUIRES: 1 <= size; every token within the vocabulary
   std::unique_ptr<engine::Sampler> sampler;
   Placement placement;
+  std::optional<PoolSpec> make_pool;  // REQUIRES: n_predict == 0, cache_prompt
   TextOptions text;
   engine::ProbsOptions probs;
   std::int32_t n_predict = -1;      // tokens to generate; -1: until stop or a full context; 0: only evaluate the prompt
@@ -83,6 +92,7 @@ struct Report {
   TokenPos diverged_at = -1;                     // token index where the prompt left what was held; -1: it did not
   std::string diverged_text;                     // a short window of the prompt around it
   std::int32_t pauses = 0;                       // times the request gave its cells back and recomputed
+  bool coalesced = false;                        // waited for a request that was computing the common prefix (B16)
   Duration queued{0}, restore{0}, prefill{0}, decode{0};
   TokenPos reused() const { return reused_slot + reused_donor + reused_pool + reused_host + reused_disk; }
 };
@@ -118,6 +128,8 @@ struct SlotInfo {
 struct Snapshot {
   std::vector<SlotInfo> slots;
   TokenPos cells_used = 0, cells_total = 0;
+  TokenPos cells_pinned = 0;  // by pools
+  std::int32_t sequences_parked = 0, sequences_total = 0;
   std::size_t queued = 0, queue_limit = 0;
 };
 

@@ -19,14 +19,17 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
       tokenizer_(tokenizer),
       clock_(clock),
       metrics_(metrics),
-      sequences_(runner),
-      history_(options.history) {
+      residency_({.n_slots = options.n_slots,
+                  .sessions = options.sessions,
+                  .pools_max = options.pools_max,
+                  .eviction = options.eviction},
+                 runner, clock, metrics) {
   const auto& info = runner.info();
   assert(options.n_slots >= 1 && options.n_slots <= info.n_seqs);
   assert(info.n_batch >= options.n_slots);  // one token for each decoding slot must fit into one step
   if (options_.step_tokens_max <= 0) options_.step_tokens_max = info.n_ubatch;
   options_.step_tokens_max = std::min(options_.step_tokens_max, info.n_batch);
-  for (std::int32_t i = 0; i < options.n_slots; ++i) slots_.push_back({SlotId{i}, SeqId{i}, -1, nullptr});
+  for (std::int32_t i = 0; i < options.n_slots; ++i) slots_.push_back({SlotId{i}, -1, nullptr});
   metrics_.slots_total.Set(options.n_slots);
   metrics_.kv_cells_total.Set(info.n_cells);
   publish_gauges();
@@ -67,6 +70,8 @@ void Scheduler::submit(Request request) {
 // Keeps the queue in order of arrival: a paused request comes back to the place that it had.
 void Scheduler::enqueue(std::unique_ptr<Active> a) {
   a->phase = Phase::queued;
+  a->waits_for_cells = false;
+  retry_ = true;
   const auto later =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto& other) { return other->request.id > a->request.id; });
   queue_.insert(later, std::move(a));
@@ -94,6 +99,7 @@ void Scheduler::fail_all(const Error& error, bool queued_only) {
 }
 
 bool Scheduler::step() {
+  residency_.unpin_expired();
   const std::size_t waiting = queue_.size();
   admit();
   if (running() == 0) return false;
@@ -129,14 +135,22 @@ const Scheduler::Slot* Scheduler::slot_of(RequestId id) const { return const_cas
 // Takes the request out of its slot. What it computed stays there as the slot's idle prefix, unless it asked for no
 // trace.
 std::unique_ptr<Active> Scheduler::release(Slot& s) {
+  const SeqId seq = s.seq();
   auto a = std::move(s.active);
+  a->lease.release();
   s.last_used = ++releases_;
-  if (!a->request.placement.cache_prompt) sequences_.clear(s.seq);
+  if (a->request.placement.cache_prompt) {
+    residency_.retire(seq);
+  } else {
+    residency_.drop(seq);
+  }
+  retry_ = true;
   return a;
 }
 
 void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
   auto a = release(s);
+  if (a->request.make_pool) residency_.pin(s.id, a->request.placement.ns, *a->request.make_pool);
   Report& report = a->report;
   report.decode += clock_.now() - a->prefilled;
   metrics_.requests_finished.Increment();
@@ -165,15 +179,18 @@ void Scheduler::end_early(std::unique_ptr<Active> a, const Error& error) {
 }
 
 Snapshot Scheduler::snapshot() const {
-  Snapshot snapshot{.cells_used = sequences_.cells().used(),
+  const kv::CellMap& cells = sequences().cells();
+  Snapshot snapshot{.slots = {},
+                    .cells_used = cells.used(),
                     .cells_total = runner_.info().n_cells,
+                    .cells_pinned = residency_.pinned_cells(),
+                    .sequences_parked = residency_.n_parked(),
+                    .sequences_total = sequences().count(),
                     .queued = queue_.size(),
                     .queue_limit = options_.queue_limit};
   for (const Slot& s : slots_) {
-    SlotInfo info{.id = s.id,
-                  .busy = !!s.active,
-                  .held = sequences_.length(s.seq),
-                  .exclusive = sequences_.cells().exclusive(s.seq)};
+    SlotInfo info{.id = s.id, .busy = !!s.active, .held = residency_.held(s.id)};
+    if (const auto seq = residency_.of(s.id)) info.exclusive = cells.exclusive(*seq);
     if (const auto* session = slot_map_.session_of(s.id)) info.session = session->name;
     if (s.active) {
       info.request = s.active->request.id;
@@ -187,24 +204,37 @@ Snapshot Scheduler::snapshot() const {
 }
 
 void Scheduler::publish_gauges() {
-  metrics_.kv_cells_used.Set(sequences_.cells().used());
+  metrics_.kv_cells_used.Set(sequences().cells().used());
+  metrics_.kv_cells_pinned.Set(residency_.pinned_cells());
+  metrics_.sequences_parked.Set(residency_.n_parked());
+  metrics_.pools.Set(static_cast<double>(residency_.pools().size()));
   metrics_.slots_busy.Set(static_cast<double>(running()));
   metrics_.requests_queued.Set(static_cast<double>(queue_.size()));
-  metrics_.sessions_known.Set(static_cast<double>(history_.size()));
+  metrics_.sessions_known.Set(static_cast<double>(residency_.sessions().size()));
 }
 
 void Scheduler::check_invariants() const {
-  sequences_.check_invariants();
+  residency_.check_invariants();
+  [[maybe_unused]] std::int64_t leases = static_cast<std::int64_t>(residency_.pools().size());
   for (const Slot& s : slots_) {
     if (!s.active) continue;
-    assert(s.active->phase != Phase::queued);
-    const Tokens& held = sequences_.tokens(s.seq);
-    const Tokens& prompt = *s.active->request.prompt;
-    for (std::size_t i = 0; i < held.size(); ++i) {
-      assert(held[i] == (i < prompt.size() ? prompt[i] : s.active->generated.at(i - prompt.size())));
+    ++leases;
+    const Active& a = *s.active;
+    assert(a.phase == Phase::prefilling || a.phase == Phase::decoding);
+    assert(residency_.of(s.id) == s.seq());
+    assert(held(s) <= static_cast<TokenPos>(a.request.prompt->size() + a.generated.size()));
+    if (!a.request.placement.cache_prompt) continue;
+    const Tokens seen = sequences().tree().tokens(s.seq(), 0, sequences().promised(s.seq()));
+    const Tokens& prompt = *a.request.prompt;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      assert(seen[i] == (i < prompt.size() ? prompt[i] : a.generated.at(i - prompt.size())));
     }
   }
-  for (const auto& a : queue_) assert(a->phase == Phase::queued);
+  assert(leases == sequences().leases().total());
+  for (const auto& a : queue_) {
+    assert(a->phase == Phase::queued || a->phase == Phase::waiting_for_prefix);
+    assert(!a->lease);
+  }
 }
 
 }  // namespace coppice::sched

@@ -2,11 +2,13 @@
 // up. A plain state machine without threads: engine_loop.h drives it for a server, tests and the simulator drive it
 // directly.
 //
-// Owner: the engine loop. Threading: one thread. Sinks are called from within submit(), cancel(), step() and stop().
-// Invariants (check_invariants, beside those of Sequences):
-//   1. a slot is busy exactly while it runs a request; a request runs in at most one slot
+// Owner: the engine loop. Threading: one thread. Sinks are called from within submit(), cancel(), step() and
+// fail_all(). Invariants (check_invariants, beside those of Residency):
+//   1. a slot is busy exactly while it runs a request; a request runs in at most one slot and has a lease on its
+//   sequence
 //   2. a running request's sequence holds a prefix of prompt + generated tokens
-//   3. every request that submit() took ends with exactly one on_finished or on_failed
+//   3. a request that waits for a prefix waits for one that runs, so that nobody waits in a circle
+//   4. every request that submit() took ends with exactly one on_finished or on_failed
 #pragma once
 
 #include <deque>
@@ -24,9 +26,10 @@
 #include "obs/metrics.h"
 #include "sched/active.h"
 #include "sched/admission.h"
+#include "sched/batch_plan.h"
+#include "sched/inspector.h"
 #include "sched/request.h"
-#include "sched/sequences.h"
-#include "sched/session_history.h"
+#include "sched/residency.h"
 
 namespace coppice::sched {
 
@@ -36,15 +39,20 @@ struct SchedulerOptions {
   TokenPos step_tokens_max =
       0;  // tokens that one step evaluates at most, decoding ones included; 0: the model's n_ubatch
   std::size_t queue_limit = 512;  // requests that may wait
-  SessionHistory::Limits history;
+  // A request waits for another one's prefill if that saves at least so many tokens; below, waiting costs more than it
+  // saves. The completions of one request (n > 1) wait for each other whatever it saves.
+  TokenPos coalesce_tokens_min = 32;
+  SessionTable::Limits sessions;
+  std::size_t pools_max = 64;
+  std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: the default one
 };
 
-class Scheduler {
+class Scheduler final : public Inspector {
  public:
   // REQUIRES: options.n_slots <= runner.info().n_seqs. All references must outlive the scheduler.
   Scheduler(SchedulerOptions options, engine::Runner& runner, const engine::Tokenizer& tokenizer, const Clock& clock,
             obs::Metrics& metrics);
-  ~Scheduler();
+  ~Scheduler() override;
 
   // Whether the request could ever run: its slots exist, its prompt fits. Reads only what never changes: any thread.
   Result<void> check(const Request& request) const;
@@ -68,38 +76,69 @@ class Scheduler {
   std::size_t queued() const { return queue_.size(); }
   std::size_t running() const;
   Snapshot snapshot() const;
-  const Sequences& sequences() const { return sequences_; }
+  const Sequences& sequences() const { return residency_.sequences(); }
+  const Residency& residency() const { return residency_; }
+  // When something has to be done though no request comes: a pool expires.
+  std::optional<TimePoint> next_deadline() const { return residency_.pools().next_expiry(); }
   void check_invariants() const;  // asserts
+
+  // Inspector
+  Explanation explain(const Tokens& prompt, const Placement& placement) override;
+  TreeNode tree(NamespaceId ns, std::int32_t depth_max, std::int32_t nodes_max) override;
+  std::vector<SessionInfo> sessions(NamespaceId ns, std::size_t count_max) override;
+  Result<SessionInfo> session(NamespaceId ns, const std::string& name) override;
+  Result<TokenPos> forget_session(NamespaceId ns, const std::string& name) override;
+  std::vector<PoolInfo> pools(NamespaceId ns) override;
+  Result<PoolInfo> pool(NamespaceId ns, const std::string& name) override;
+  Result<TokenPos> drop_pool(NamespaceId ns, const std::string& name) override;
 
  private:
   struct Slot {
     SlotId id;
-    SeqId seq;
     std::int64_t last_used = -1;  // order of release; -1: never (spec A3)
     std::unique_ptr<Active> active;
+    SeqId seq() const { return active->lease.seq(); }  // REQUIRES: active
   };
   using Queue = std::deque<std::unique_ptr<Active>>;  // in order of arrival
 
-  enum class Admission : std::uint8_t { admitted, wait_for_slot, wait_for_cells };
+  enum class Admission : std::uint8_t { admitted, wait_for_slot, wait_for_cells, wait_for_prefix, impossible };
+
+  // One request's prompt, compared with everything that is held.
+  struct Lookup {
+    const Tokens& prompt;
+    const Placement& placement;
+    std::optional<kv::SessionKey> session;
+    std::vector<TokenPos> common;  // by SeqId, of the tokens that it holds or has promised
+  };
 
   // scheduler_admit.cc
   void admit();
   Admission try_admit(std::unique_ptr<Active>& waiting);
-  kv::SlotChoice place(const Active& a) const;
-  kv::ReuseQuery reuse_query(const Active& a, const Slot& slot) const;
-  bool cells_suffice(const Active& a, const Slot& slot, const kv::ReusePlan& plan) const;
+  bool has_passed(const PrefixWait& wait) const;
   void start(std::unique_ptr<Active> a, Slot& slot, const AdmissionFacts& facts);
-  bool waits_for_fork(const Active& a) const;
+  bool cells_suffice(TokenPos prompt_length, const kv::ReusePlan& plan) const;
+  Result<void> check_pool(const Active& a, const kv::ReusePlan& plan) const;
+  bool pool_in_the_making() const;
+  Error too_long_beside_pools(TokenPos prompt_tokens, const kv::ReusePlan& plan) const;
   TokenPos reserved_cells() const;
-  bool evict_one(const Slot* except);
+  Residency::SeqSet wanted_sequences() const;
+  bool evict_one(TokenPos cells);
+
+  // scheduler_lookup.cc
+  Lookup look_up(const Tokens& prompt, const Placement& placement) const;
+  kv::SlotChoice place(const Lookup& lookup) const;
+  kv::ReuseQuery reuse_query(const Lookup& lookup, SlotId own) const;
+  std::optional<PrefixWait> who_computes_more(const Lookup& lookup, TokenPos reused) const;
+  AdmissionFacts facts_of(const Lookup& lookup, const kv::SlotChoice& choice) const;
 
   // scheduler_report.cc
-  void explain(Active& a, const AdmissionFacts& facts);
+  void report_admission(Active& a, const AdmissionFacts& facts);
   std::string text_window(const Tokens& prompt, TokenPos at) const;
 
   // scheduler_step.cc
   bool build_batch();
   void add_prefill();
+  PrefillNeed prefill_need(const Slot& slot) const;
   void append_prefill(const Slot& slot, TokenPos count);
   bool make_room(TokenPos cells);
   void pause(Slot& slot);
@@ -108,12 +147,21 @@ class Scheduler {
   void finish_prefill(Slot& slot);
   void take_token(Slot& slot, engine::Sampled sampled);
   void end_with_failed_batch(engine::DecodeStatus status);
+  bool free_something_for_retry();
+  Slot& youngest();
+
+  // scheduler_inspect.cc
+  SessionInfo describe(const SessionTable::Session& session) const;
+  PoolInfo describe(const Pool& pool) const;
+  std::optional<Nearest> nearest(const Lookup& lookup) const;
+  std::string text_of(const Tokens& tokens) const;
 
   void finish(Slot& slot, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);
   void enqueue(std::unique_ptr<Active> a);
   void publish_gauges();
+  TokenPos held(const Slot& s) const { return sequences().length(s.seq()); }
   Slot* slot_of(RequestId id);
   const Slot* slot_of(RequestId id) const;
   Slot& slot(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
@@ -124,12 +172,12 @@ class Scheduler {
   const engine::Tokenizer& tokenizer_;
   const Clock& clock_;
   obs::Metrics& metrics_;
-  Sequences sequences_;
+  Residency residency_;
   kv::SlotMap slot_map_;
-  SessionHistory history_;
-  std::vector<Slot> slots_;
+  std::vector<Slot> slots_;  // their leases end before residency_
   Queue queue_;
   std::int64_t releases_ = 0;
+  bool retry_ = true;  // something has changed that a waiting request may have been waiting for
   std::function<void()> on_change_;
 
   // Of the step in progress.

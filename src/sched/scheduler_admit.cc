@@ -1,4 +1,5 @@
 // Admission: which queued request starts, in which slot, from which prefix, and who makes room for it.
+#include <fmt/format.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 
@@ -9,15 +10,28 @@
 
 namespace coppice::sched {
 
+// Goes through the queue in order of arrival. One whose leader is past the common point is always looked at; the others
+// only if something has changed since the last time, so that a long queue costs nothing while streams run.
 void Scheduler::admit() {
+  const bool retry = std::exchange(retry_, false) || running() == 0;
   for (std::size_t i = 0; i < queue_.size();) {
-    if (running() == slots_.size()) return;
-    if (waits_for_fork(*queue_[i])) {
+    if (running() == slots_.size()) {
+      retry_ |= retry;  // the rest of the queue has not been looked at
+      return;
+    }
+    Active& a = *queue_[i];
+    const bool waiting = a.phase == Phase::waiting_for_prefix;
+    const bool passed = waiting && has_passed(a.wait);
+    if (waiting ? !passed : !retry) {
+      if (a.waits_for_cells) return;
       ++i;
       continue;
     }
+    a.phase = Phase::queued;
     switch (try_admit(queue_[i])) {
-      case Admission::admitted: queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i)); break;
+      case Admission::admitted:
+      case Admission::impossible: queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i)); break;
+      case Admission::wait_for_prefix:
       case Admission::wait_for_slot: ++i; break;
       // Nobody overtakes a request that waits for cells: small ones would keep a big one waiting for ever.
       case Admission::wait_for_cells: return;
@@ -25,97 +39,123 @@ void Scheduler::admit() {
   }
 }
 
-// One of n completions waits until the first has computed the prompt, to start from there.
-bool Scheduler::waits_for_fork(const Active& a) const {
-  if (!a.request.placement.fork_of) return false;
-  const RequestId first = *a.request.placement.fork_of;
-  if (const Slot* s = slot_of(first)) return s->active->phase == Phase::prefilling;
-  return std::any_of(queue_.begin(), queue_.end(), [&](const auto& q) { return q && q->request.id == first; });
+bool Scheduler::has_passed(const PrefixWait& wait) const {
+  const Slot& s = slot(wait.slot);
+  const bool computing = s.active && s.active->request.id == wait.leader && s.active->phase == Phase::prefilling;
+  return !computing || held(s) >= wait.until;
 }
 
+// Takes the request out of `waiting` if it was admitted or can never be.
 Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
-  const kv::SlotChoice choice = place(*waiting);
-  if (!choice.slot) return Admission::wait_for_slot;
-  Slot& s = slot(*choice.slot);
-  const kv::ReuseQuery query = reuse_query(*waiting, s);
-  const kv::ReusePlan plan = kv::plan_reuse(query);
-  if (!cells_suffice(*waiting, s, plan)) return Admission::wait_for_cells;
-  start(std::move(waiting), s, {choice.rule, query, plan});
-  return Admission::admitted;
-}
-
-// Slot choice (spec A1). The first prompt decides: a request that was paused is placed like a new one.
-kv::SlotChoice Scheduler::place(const Active& a) const {
-  std::vector<kv::SlotView> views;
-  views.reserve(slots_.size());
-  for (const Slot& s : slots_) {
-    kv::SlotView view{s.id, !!s.active, sequences_.length(s.seq) == 0, 0, s.last_used};
-    if (!view.busy) view.common = sequences_.holder(s.seq, *a.input, a.request.placement.ns).common;
-    views.push_back(view);
+  Active& a = *waiting;
+  a.waits_for_cells = false;
+  const Lookup lookup = look_up(*a.input, a.request.placement);
+  const kv::SlotChoice choice = place(lookup);
+  if (!choice.slot || (a.request.make_pool && pool_in_the_making())) return Admission::wait_for_slot;
+  const AdmissionFacts facts = facts_of(lookup, choice);
+  if (const auto wait = who_computes_more(lookup, facts.plan.reused)) {
+    if (!a.report.coalesced) metrics_.requests_coalesced.Increment();
+    a.report.coalesced = true;
+    a.phase = Phase::waiting_for_prefix;
+    a.wait = *wait;
+    return Admission::wait_for_prefix;
   }
-  kv::SlotWish wish{.id_slot = a.request.placement.id_slot,
-                    .prompt_length = a.input_length(),
-                    .similarity_min = options_.slot_prompt_similarity};
-  if (const auto session = a.session()) wish.session_slot = slot_map_.slot_of(*session);
-  return kv::choose_slot(views, wish);
-}
-
-// Who may hold a beginning of the prompt: the own slot, the donor that the request names, its session's other slot.
-kv::ReuseQuery Scheduler::reuse_query(const Active& a, const Slot& own) const {
-  const Placement& p = a.request.placement;
-  const auto holder = [&](const Slot& s) { return sequences_.holder(s.seq, *a.input, p.ns); };
-  kv::ReuseQuery query{.prompt_length = a.input_length(), .cache_prompt = p.cache_prompt, .own = holder(own)};
-  query.can_resume = [this](SeqId seq, TokenPos length, TokenPos at) { return runner_.can_resume(seq, length, at); };
-  query.can_fold = runner_.info().rewind == engine::Rewind::anywhere;
-
-  if (p.shared_pool_slot && p.shared_prefix_n_tokens > 0 && *p.shared_pool_slot != own.id) {
-    query.pool = holder(slot(*p.shared_pool_slot));
-    query.pool_prefix = std::min(p.shared_prefix_n_tokens, a.input_length());
+  if (auto fits = check_pool(a, facts.plan); !fits) {
+    end_early(std::move(waiting), fits.error());
+    return Admission::impossible;
   }
-  if (const auto session = a.session()) {
-    const auto other = slot_map_.slot_of(*session);
-    if (other && *other != own.id) query.other = holder(slot(*other));
-  }
-  if (p.fork_of) {  // the first completion's slot, or whoever holds the most of the prompt by now
-    for (const Slot& s : slots_) {
-      const kv::Holder h = holder(s);
-      if (s.id != own.id && (!query.other || h.common > query.other->common)) query.other = h;
+  if (!cells_suffice(a.input_length(), facts.plan)) {
+    if (running() > 0) {
+      a.waits_for_cells = true;
+      return Admission::wait_for_cells;
     }
+    const Error never = too_long_beside_pools(a.report.prompt_tokens, facts.plan);
+    end_early(std::move(waiting), never);
+    return Admission::impossible;
   }
-  return query;
+  start(std::move(waiting), slot(*choice.slot), facts);
+  return Admission::admitted;
 }
 
 // Cells that running requests still need for their prompts; they were admitted with them.
 TokenPos Scheduler::reserved_cells() const {
   TokenPos reserved = 0;
   for (const Slot& s : slots_) {
-    if (s.active) reserved += std::max(0, s.active->input_length() - sequences_.length(s.seq));
+    if (s.active) reserved += std::max(0, s.active->input_length() - held(s));
   }
   return reserved;
 }
 
-// Whether the prompt fits beside what is running if every idle sequence were evicted, with a cell for the first token.
-bool Scheduler::cells_suffice(const Active& a, const Slot& own, const kv::ReusePlan& plan) const {
-  std::vector<kv::CellMap::Keep> keeps;
+// Whether the prompt fits beside what is running or pinned if everything else were evicted, with a cell for the first
+// token.
+bool Scheduler::cells_suffice(TokenPos prompt_length, const kv::ReusePlan& plan) const {
+  std::vector<kv::CellMap::Keep> keeps = residency_.pinned();
   for (const Slot& s : slots_) {
-    if (s.active) keeps.push_back({s.seq, sequences_.length(s.seq)});
+    if (s.active) keeps.push_back({s.seq(), held(s)});
   }
-  keeps.push_back(plan.share > plan.keep ? kv::CellMap::Keep{*plan.donor, plan.share}
-                                         : kv::CellMap::Keep{own.seq, plan.keep});
-  const TokenPos need = a.input_length() - plan.reused() + 1;
-  return sequences_.cells().kept_by(keeps) + need + reserved_cells() <= runner_.info().n_cells;
+  if (plan.from) keeps.push_back({*plan.from, plan.reused});
+  const TokenPos need = prompt_length - plan.reused + 1;
+  return sequences().cells().kept_by(keeps) + need + reserved_cells() <= runner_.info().n_cells;
+}
+
+// Nothing runs, everything else can be evicted, and the prompt does not fit. The phrases are those of check().
+Error Scheduler::too_long_beside_pools(TokenPos prompt_tokens, const kv::ReusePlan& plan) const {
+  std::vector<kv::CellMap::Keep> keeps = residency_.pinned();
+  if (plan.from) keeps.push_back({*plan.from, plan.reused});
+  const TokenPos most = plan.reused + runner_.info().n_cells - sequences().cells().kept_by(keeps) - 1;
+  return {ErrorKind::context_overflow,
+          fmt::format("prompt is too long: {} tokens > {} maximum beside the pools, which hold {} of {} cells (maximum "
+                      "context length is {} tokens)",
+                      prompt_tokens, most, residency_.pinned_cells(), runner_.info().n_cells, most),
+          "prompt"};
+}
+
+// Pools are made one after the other, so that two together cannot pass a limit that each alone keeps.
+bool Scheduler::pool_in_the_making() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const Slot& s) { return s.active && s.active->request.make_pool; });
+}
+
+// Pools may hold three quarters of the cells: requests have to run beside them.
+Result<void> Scheduler::check_pool(const Active& a, const kv::ReusePlan& plan) const {
+  if (!a.request.make_pool) return {};
+  const Placement& p = a.request.placement;
+  const Pool* same_name = residency_.pools().find(p.ns, a.request.make_pool->name);
+  if (same_name == nullptr && residency_.pools().full()) {
+    return invalid(fmt::format("there are {} pools already, the most that this server can hold; delete one first",
+                               residency_.pools().size()),
+                   "name");
+  }
+  std::vector<kv::CellMap::Keep> keeps;
+  for (const Pool* pool : residency_.pools().all()) {
+    if (pool != same_name) keeps.push_back({pool->seq(), sequences().length(pool->seq())});
+  }
+  if (plan.from) keeps.push_back({*plan.from, plan.reused});
+  const TokenPos pinned = sequences().cells().kept_by(keeps) + a.input_length() - plan.reused;
+  const TokenPos pinned_max = runner_.info().n_cells / 4 * 3;
+  if (pinned <= pinned_max) return {};
+  return invalid(fmt::format("a pool of {} tokens does not fit: pools would hold {} cells, and may hold {} of {}",
+                             a.input_length(), pinned, pinned_max, runner_.info().n_cells),
+                 "name");
 }
 
 void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& facts) {
-  explain(*a, facts);
-  const TokenPos folded = sequences_.apply(s.seq, facts.plan, a->request.placement.ns);
-  metrics_.cells_folded.Increment(folded);
-  const TokenPos need = a->input_length() - facts.plan.reused() + 1 + reserved_cells();
-  while (sequences_.free_cells() < need && evict_one(&s)) {
+  report_admission(*a, facts);
+  const Placement& p = a->request.placement;
+  if (Pool* pool = facts.plan.from ? residency_.pools().of(*facts.plan.from) : nullptr) {
+    ++pool->uses;
+    pool->last_use = clock_.now();
   }
-  if (const auto session = a->session()) {
+  const SeqId seq = residency_.begin(s.id, facts.plan);
+  a->lease = residency_.sequences().leases().take(seq);
+  const auto session = a->session();
+  residency_.set_session(seq, session);
+  if (p.cache_prompt) residency_.sequences().promise(seq, p.ns, *a->input);
+  if (session) {
     slot_map_.commit(*session, s.id);
-    if (a->request.placement.cache_prompt) history_.remember(*session, a->request.prompt);
+    if (p.cache_prompt) {
+      residency_.sessions().begin(*session, a->request.prompt, p.parent_session, seq, clock_.now());
+    }
   }
   a->phase = Phase::prefilling;
   a->admitted = clock_.now();
@@ -126,25 +166,29 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   a->started = true;
   a->report.slot = s.id;
   s.active = std::move(a);
+  const TokenPos need = reserved_cells() + 1;
+  while (sequences().free_cells() < need && evict_one(need - sequences().free_cells())) {
+  }
 }
 
-// Clears the idle sequence that was used least recently; donors that waiting requests name come last. False if there is
-// none.
-bool Scheduler::evict_one(const Slot* except) {
-  const auto rank = [this](const Slot& s) {
-    const bool wanted = std::any_of(queue_.begin(), queue_.end(),
-                                    [&](const auto& a) { return a && a->request.placement.shared_pool_slot == s.id; });
-    return std::pair(wanted, sequences_.last_touch(s.seq));
+// What waiting requests will start from: given up last.
+Residency::SeqSet Scheduler::wanted_sequences() const {
+  Residency::SeqSet wanted;
+  const auto want = [&](std::optional<SeqId> seq) {
+    if (seq) wanted.set(static_cast<std::size_t>(seq->value));
   };
-  const Slot* first = nullptr;
-  for (const Slot& s : slots_) {
-    if (&s == except || s.active || sequences_.length(s.seq) == 0) continue;
-    if (first == nullptr || rank(s) < rank(*first)) first = &s;
+  for (const auto& a : queue_) {
+    if (!a) continue;  // being admitted just now
+    if (a->request.placement.shared_pool_slot) want(residency_.of(*a->request.placement.shared_pool_slot));
+    if (const auto session = a->session()) {
+      if (const auto* known = residency_.sessions().find(*session)) want(known->latest);
+    }
   }
-  if (first == nullptr) return false;
-  sequences_.clear(first->seq);
-  metrics_.sequences_evicted.Increment();
-  return true;
+  return wanted;
+}
+
+bool Scheduler::evict_one(TokenPos cells) {
+  return residency_.evict_one(kv::Shortage::cells, cells, wanted_sequences());
 }
 
 }  // namespace coppice::sched

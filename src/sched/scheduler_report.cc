@@ -1,33 +1,37 @@
 // What an admission is reported as (spec A13, A14).
 #include <prometheus/counter.h>
 
+#include "obs/log.h"
 #include "sched/scheduler.h"
 
 namespace coppice::sched {
 
-void Scheduler::explain(Active& a, const AdmissionFacts& facts) {
+void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
   if (a.started) return;  // after a pause the first admission's counts stand; recomputing shows as `computed`
   Report& report = a.report;
-  const TokenPos reused = facts.plan.reused();
   report.source = facts.plan.source;
-  if (report.source == kv::Source::slot) report.reused_slot = reused;
-  if (report.source == kv::Source::donor) report.reused_donor = reused;
-
-  const auto session = a.session();
-  const auto last_prompt = session ? history_.last_prompt(*session) : nullptr;
-  const Miss miss = explain_miss(facts, *a.input, last_prompt.get(), session.has_value());
-  // One of n completions starts from the first one's prompt; there is nothing to explain unless that failed.
-  const bool forked = a.request.placement.fork_of.has_value() && reused == a.input_length() - 1;
-  if (!forked) {
-    report.reason = miss.reason;
-    report.diverged_at = miss.diverged_at;
+  switch (report.source) {
+    case kv::Source::slot: report.reused_slot = facts.plan.reused; break;
+    case kv::Source::donor: report.reused_donor = facts.plan.reused; break;
+    case kv::Source::pool: report.reused_pool = facts.plan.reused; break;
+    default: break;
   }
+  // One of n completions starts from another one's prompt; there is nothing to explain unless that failed.
+  const bool forked = a.request.placement.is_fork && facts.plan.reused == a.input_length() - 1;
+  const Miss miss = forked ? Miss{} : explain_miss(facts, *a.input);
+  report.reason = miss.reason;
+  report.diverged_at = miss.diverged_at;
   if (report.diverged_at >= 0) report.diverged_text = text_window(*a.input, report.diverged_at);
   if (report.reason != kv::MissReason::none) metrics_.count_miss(kv::name(report.reason).data());
-
+  if (report.reason == kv::MissReason::not_resident) {
+    obs::log_warn("named prefix is not held", "id={} pool=\"{}\" donor={} reused={}", a.request.id.value,
+                  a.request.placement.pool, a.request.placement.shared_pool_slot.value_or(SlotId{-1}).value,
+                  facts.plan.reused);
+  }
   metrics_.prompt_tokens.Increment(report.prompt_tokens);
   metrics_.prompt_tokens_reused[0]->Increment(report.reused_slot);
   metrics_.prompt_tokens_reused[1]->Increment(report.reused_donor);
+  metrics_.prompt_tokens_reused[2]->Increment(report.reused_pool);
 }
 
 // A few tokens of the prompt before and after an index, as text.

@@ -20,13 +20,13 @@ bool Scheduler::build_batch() {
         slots_.begin(), slots_.end(), [](const Slot& s) { return s.active && s.active->phase == Phase::decoding; }));
   };
   // Pausing a request to make room changes who is decoding, hence the loop.
-  while (sequences_.free_cells() < count_decoding()) {
+  while (sequences().free_cells() < count_decoding()) {
     if (!make_room(count_decoding())) return false;
   }
   for (Slot& s : slots_) {
     if (!s.active || s.active->phase != Phase::decoding) continue;
     picks_.push_back({static_cast<std::int32_t>(batch_.size()), s.id});
-    batch_.push_back({s.active->generated.back(), sequences_.length(s.seq), s.seq, true});
+    batch_.push_back({s.active->generated.back(), held(s), s.seq(), true});
   }
   add_prefill();
   if (!batch_.empty()) return true;
@@ -46,28 +46,42 @@ void Scheduler::add_prefill() {
   std::vector<PrefillNeed> needs;
   TokenPos wanted = 0;
   for (const Slot* s : prefilling) {
-    needs.push_back({s->active->input_length() - sequences_.length(s->seq)});
+    needs.push_back(prefill_need(*s));
     wanted += needs.back().remaining;
   }
   // However many requests decode, prompts get at least a quarter of a step; a batch never exceeds what the model takes.
   const auto decoding = static_cast<TokenPos>(batch_.size());
   const TokenPos share = std::max({options_.step_tokens_max - decoding, options_.step_tokens_max / 4, 1});
   TokenPos budget = std::min({share, runner_.info().n_batch - decoding, wanted});
-  while (sequences_.free_cells() - decoding < budget && evict_one(nullptr)) {
+  while (sequences().free_cells() - decoding < budget && evict_one(budget + decoding - sequences().free_cells())) {
   }
-  budget = std::min(budget, sequences_.free_cells() - decoding);
+  budget = std::min(budget, sequences().free_cells() - decoding);
 
   const std::vector<TokenPos> shares = share_prefill(needs, budget);
-  for (std::size_t i = 0; i < prefilling.size(); ++i) append_prefill(*prefilling[i], shares[i]);
+  for (std::size_t i = 0; i < prefilling.size(); ++i) {
+    // Where a state cannot go back, the one that waits can start only from this very point: stop there once.
+    const bool exact = runner_.info().rewind != engine::Rewind::anywhere;
+    append_prefill(*prefilling[i], exact ? std::min(shares[i], needs[i].urgent) : shares[i]);
+  }
+}
+
+PrefillNeed Scheduler::prefill_need(const Slot& s) const {
+  const TokenPos remaining = s.active->input_length() - held(s);
+  PrefillNeed need{.remaining = remaining, .urgent = remaining};
+  for (const auto& a : queue_) {
+    if (a->phase != Phase::waiting_for_prefix || a->wait.leader != s.active->request.id) continue;
+    if (a->wait.until > held(s)) need.urgent = std::min(need.urgent, a->wait.until - held(s));
+  }
+  return need;
 }
 
 void Scheduler::append_prefill(const Slot& s, TokenPos count) {
   const Active& a = *s.active;
-  const TokenPos begin = sequences_.length(s.seq);
+  const TokenPos begin = held(s);
   for (TokenPos pos = begin; pos < begin + count; ++pos) {
     const bool last = pos + 1 == a.input_length();
     if (last) picks_.push_back({static_cast<std::int32_t>(batch_.size()), s.id});
-    batch_.push_back({(*a.input)[static_cast<std::size_t>(pos)], pos, s.seq, last && a.request.n_predict != 0});
+    batch_.push_back({(*a.input)[static_cast<std::size_t>(pos)], pos, s.seq(), last && a.request.n_predict != 0});
   }
 }
 
@@ -75,18 +89,14 @@ void Scheduler::append_prefill(const Slot& s, TokenPos count) {
 // the oldest always gets to its end. Alone and still short, a request has filled the whole context and ends. False if a
 // request had to end.
 bool Scheduler::make_room(TokenPos cells) {
-  while (sequences_.free_cells() < cells) {
-    if (evict_one(nullptr)) continue;
-    Slot* youngest = nullptr;
-    for (Slot& s : slots_) {
-      if (s.active && (!youngest || s.active->request.id > youngest->active->request.id)) youngest = &s;
-    }
+  while (sequences().free_cells() < cells) {
+    if (evict_one(cells - sequences().free_cells())) continue;
     if (running() == 1) {
-      TextDelta tail{.text = youngest->active->text.flush()};
-      finish(*youngest, StopKind::length, std::move(tail));
+      TextDelta tail{.text = youngest().active->text.flush()};
+      finish(youngest(), StopKind::length, std::move(tail));
       return false;
     }
-    pause(*youngest);
+    pause(youngest());
     return true;
   }
   return true;
@@ -94,6 +104,7 @@ bool Scheduler::make_room(TokenPos cells) {
 
 // The request goes back to its place in the queue; its cells become an idle prefix, which is evicted as far as needed.
 void Scheduler::pause(Slot& s) {
+  const TokenPos had = held(s);
   auto a = release(s);
   Tokens input = *a->request.prompt;
   input.insert(input.end(), a->generated.begin(), a->generated.end());
@@ -101,15 +112,15 @@ void Scheduler::pause(Slot& s) {
   if (a->phase == Phase::decoding) a->report.decode += clock_.now() - a->prefilled;
   ++a->report.pauses;
   metrics_.requests_paused.Increment();
-  obs::log_info("request paused", "id={} slot={} held={}", a->request.id.value, s.id.value, sequences_.length(s.seq));
+  obs::log_info("request paused", "id={} slot={} held={}", a->request.id.value, s.id.value, had);
   enqueue(std::move(a));
 }
 
 void Scheduler::note_evaluated() {
   TokenPos computed = 0;
   for (const engine::BatchItem& item : batch_) {
-    sequences_.evaluated(item.seq, item.token);
-    Active& a = *slots_[static_cast<std::size_t>(item.seq.value)].active;
+    residency_.sequences().evaluated(item.seq, item.token);
+    Active& a = *slot(*sequences().notes(item.seq).slot).active;
     if (a.phase != Phase::prefilling) continue;
     ++a.report.computed;
     ++computed;
@@ -118,8 +129,7 @@ void Scheduler::note_evaluated() {
   for (Slot& s : slots_) {
     if (!s.active || s.active->phase != Phase::prefilling || !s.active->request.report_progress) continue;
     const Active& a = *s.active;
-    a.request.sink->on_progress(
-        {a.input_length(), a.report.reused(), sequences_.length(s.seq), clock_.now() - a.admitted});
+    a.request.sink->on_progress({a.input_length(), a.report.reused(), held(s), clock_.now() - a.admitted});
   }
 }
 
@@ -141,6 +151,8 @@ void Scheduler::sample_all() {
 void Scheduler::finish_prefill(Slot& s) {
   Active& a = *s.active;
   a.phase = Phase::decoding;
+  if (a.request.placement.cache_prompt) residency_.fold(s.seq());
+  retry_ = true;  // waiting requests may have been short of what is shared or folded now
   a.prefilled = clock_.now();
   a.report.prefill += a.prefilled - a.admitted;
   metrics_.prefill_seconds.Observe(to_ms(a.prefilled - a.admitted) / 1000);
@@ -176,26 +188,43 @@ void Scheduler::take_token(Slot& s, engine::Sampled sampled) {
   }
 }
 
-// The sequences of a failed batch are in an unknown state: they are cleared. Out of cells (possible in a sliding
-// window's smaller cache, which the cell map does not count) the requests start over; a failure of the backend ends
-// them.
+// A failure of the backend leaves the sequences of the batch in an unknown state: they are ended, with their requests.
+// Out of cells the memory is as before. (The cell map counts exactly, but a sliding window's smaller cache has cells of
+// its own, which it does not count.) Then idle sequences are given up one after the other, then the youngest request is
+// paused; alone and with nothing to give up, a request cannot be helped.
 void Scheduler::end_with_failed_batch(engine::DecodeStatus status) {
-  std::vector<Slot*> hit;
+  const bool no_cells = status == engine::DecodeStatus::no_cells;
+  obs::log_error("batch failed", "status={} tokens={} requests={}", no_cells ? "no_cells" : "failed", batch_.size(),
+                 running());
+  if (no_cells && free_something_for_retry()) return;
   for (Slot& s : slots_) {
-    const bool in_batch = std::any_of(batch_.begin(), batch_.end(), [&](const auto& i) { return i.seq == s.seq; });
-    if (in_batch) hit.push_back(&s);
+    if (!s.active) continue;
+    const SeqId seq = s.seq();
+    if (std::none_of(batch_.begin(), batch_.end(), [&](const auto& item) { return item.seq == seq; })) continue;
+    auto a = std::move(s.active);
+    a->lease.release();
+    s.last_used = ++releases_;
+    retry_ = true;
+    residency_.drop(seq);
+    end_early(std::move(a), {ErrorKind::internal, "the model could not evaluate the batch", {}});
   }
-  obs::log_error("batch failed", "status={} tokens={} requests={}",
-                 status == engine::DecodeStatus::no_cells ? "no_cells" : "failed", batch_.size(), hit.size());
-  const bool retry = status == engine::DecodeStatus::no_cells && (hit.size() > 1 || evict_one(nullptr));
-  for (Slot* s : hit) {
-    if (retry) {
-      pause(*s);
-    } else {
-      end_early(release(*s), {ErrorKind::internal, "the model could not evaluate the batch", {}});
-    }
-    sequences_.clear(s->seq);
-  }
+}
+
+bool Scheduler::free_something_for_retry() {
+  if (residency_.evict_one(kv::Shortage::sequences, 0, wanted_sequences())) return true;
+  if (running() < 2) return false;
+  Slot& s = youngest();
+  const SeqId seq = s.seq();
+  pause(s);
+  if (sequences().in_use(seq)) residency_.drop(seq);
+  return true;
+}
+
+// The running request that arrived last. REQUIRES: there is one.
+Scheduler::Slot& Scheduler::youngest() {
+  return *std::max_element(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) {
+    return (a.active ? a.active->request.id.value : 0) < (b.active ? b.active->request.id.value : 0);
+  });
 }
 
 }  // namespace coppice::sched

@@ -1,72 +1,155 @@
 #include "sched/sequences.h"
 
+#include <algorithm>
 #include <cassert>
-
-#include "kv/prefix.h"
 
 namespace coppice::sched {
 
-Sequences::Sequences(engine::Runner& runner)
-    : runner_(runner), cells_(runner.info().n_seqs), sequences_(static_cast<std::size_t>(runner.info().n_seqs)) {}
+Sequences::Sequences(engine::Runner& runner, const Clock& clock)
+    : runner_(runner),
+      clock_(clock),
+      cells_(runner.info().n_seqs),
+      tree_(runner.info().n_seqs),
+      leases_(runner.info().n_seqs),
+      sequences_(static_cast<std::size_t>(runner.info().n_seqs)) {}
 
-kv::Holder Sequences::holder(SeqId seq, const Tokens& prompt, NamespaceId ns) const {
-  const bool visible = at(seq).ns == ns;
-  return {seq, length(seq), visible ? kv::common_prefix(tokens(seq), prompt) : 0};
+void Sequences::touch(SeqId seq) {
+  notes(seq).last_touch = ++touches_;
+  notes(seq).touched_at = clock_.now();
 }
 
-TokenPos Sequences::apply(SeqId seq, const kv::ReusePlan& plan, NamespaceId ns) {
-  TokenPos folded = 0;
-  if (plan.share > plan.keep) {
-    clear(seq);
-    runner_.share(*plan.donor, seq, 0, plan.share);
-    cells_.share(*plan.donor, seq, 0, plan.share);
-    const Tokens& donor = tokens(*plan.donor);
-    at(seq).tokens.assign(donor.begin(), donor.begin() + plan.share);
-  } else {
-    cut(seq, plan.keep);
-    if (plan.share > 0 && !cells_.same_cells(*plan.donor, seq, plan.share)) {
-      const TokenPos before = cells_.used();
-      [[maybe_unused]] const bool removed = runner_.remove(seq, 0, plan.share);
-      assert(removed);  // a fold is planned only where the memory can do it
-      cells_.remove(seq, 0, plan.share);
-      runner_.share(*plan.donor, seq, 0, plan.share);
-      cells_.share(*plan.donor, seq, 0, plan.share);
-      folded = before - cells_.used();
-    }
-  }
-  if (plan.donor) touch(*plan.donor);  // a prefix that others share is worth keeping
-  at(seq).ns = ns;
+std::optional<SeqId> Sequences::acquire() {
+  const auto it = std::find_if(sequences_.begin(), sequences_.end(), [](const Sequence& s) { return !s.in_use; });
+  if (it == sequences_.end()) return std::nullopt;
+  it->in_use = true;
+  ++in_use_;
+  const SeqId seq{static_cast<std::int32_t>(it - sequences_.begin())};
   touch(seq);
-  return folded;
+  return seq;
 }
 
-// Removes everything from `length` on. REQUIRES: the memory can resume there, or length is 0.
+void Sequences::share(SeqId from, SeqId to, TokenPos length) {
+  assert(at(to).in_use && at(to).length == 0 && 0 < length && length <= at(from).length);
+  runner_.share(from, to, 0, length);
+  cells_.share(from, to, 0, length);
+  at(to).length = length;
+  touch(from);  // a prefix that others share is worth keeping
+  touch(to);
+}
+
 void Sequences::cut(SeqId seq, TokenPos length) {
-  if (length == this->length(seq)) return;
-  if (length == 0) return clear(seq);
+  if (length == at(seq).length) return settle(seq);
   [[maybe_unused]] const bool removed = runner_.remove(seq, length, -1);
   assert(removed);
-  cells_.remove(seq, length, this->length(seq));
-  at(seq).tokens.resize(static_cast<std::size_t>(length));
+  cells_.remove(seq, length, at(seq).length);
+  at(seq).length = length;
+  settle(seq);
+}
+
+void Sequences::promise(SeqId seq, NamespaceId ns, const Tokens& tokens) {
+  assert(at(seq).in_use && at(seq).length <= static_cast<TokenPos>(tokens.size()));
+  tree_.assign(seq, ns, tokens);
+}
+
+void Sequences::settle(SeqId seq) {
+  if (tree_.contains(seq)) tree_.truncate(seq, at(seq).length);
 }
 
 void Sequences::evaluated(SeqId seq, Token token) {
   cells_.append(seq, 1);
-  at(seq).tokens.push_back(token);
+  if (tree_.contains(seq) && at(seq).length == tree_.length(seq)) tree_.append(seq, token);
+  ++at(seq).length;
+}
+
+// `to` gives up its own cells at these positions for `from`'s.
+void Sequences::take_cells_of(SeqId from, SeqId to, kv::CellMap::Range range) {
+  [[maybe_unused]] const bool removed = runner_.remove(to, range.begin, range.end);
+  assert(removed);
+  cells_.remove(to, range.begin, range.end);
+  runner_.share(from, to, range.begin, range.end);
+  cells_.share(from, to, range.begin, range.end);
+}
+
+TokenPos Sequences::fold(SeqId seq) {
+  if (!rewinds_anywhere() || !tree_.contains(seq)) return 0;
+  const TokenPos before = cells_.used();
+  const std::vector<TokenPos> common = tree_.common_with(seq);
+  for (std::int32_t i = 0; i < count(); ++i) {
+    const SeqId other{i};
+    if (other == seq) continue;
+    const TokenPos end = std::min({common[static_cast<std::size_t>(i)], at(seq).length, at(other).length});
+    for (auto range = cells_.first_difference(seq, other, 0, end); range;
+         range = cells_.first_difference(seq, other, range->end, end)) {
+      take_cells_of(seq, other, *range);
+    }
+  }
+  return before - cells_.used();
+}
+
+bool Sequences::covered(SeqId seq) const {
+  if (!rewinds_anywhere() || !tree_.contains(seq)) return at(seq).length == 0;
+  const std::vector<TokenPos> common = tree_.common_with(seq);
+  for (std::int32_t i = 0; i < count(); ++i) {
+    const SeqId other{i};
+    if (other != seq && std::min(common[static_cast<std::size_t>(i)], at(other).length) >= at(seq).length) return true;
+  }
+  return false;
+}
+
+std::vector<SeqId> Sequences::covered_by(SeqId seq) const {
+  std::vector<SeqId> result;
+  if (!rewinds_anywhere() || !tree_.contains(seq)) return result;
+  const std::vector<TokenPos> common = tree_.common_with(seq);
+  for (std::int32_t i = 0; i < count(); ++i) {
+    const SeqId other{i};
+    const TokenPos length = at(other).length;
+    if (other != seq && length > 0 && std::min(common[static_cast<std::size_t>(i)], at(seq).length) >= length) {
+      result.push_back(other);
+    }
+  }
+  return result;
+}
+
+namespace {
+
+TokenPos trimmed_at_once(TokenPos cells) {
+  constexpr TokenPos kStep = 64;
+  return std::max(1, (cells + kStep - 1) / kStep) * kStep;
+}
+
+}  // namespace
+
+bool Sequences::can_trim(SeqId seq, TokenPos cells) const {
+  const TokenPos count = trimmed_at_once(cells);
+  return rewinds_anywhere() && cells_.exclusive_tail(seq) >= count && at(seq).length > count;
+}
+
+void Sequences::trim(SeqId seq, TokenPos cells) {
+  assert(can_trim(seq, cells));
+  cut(seq, at(seq).length - trimmed_at_once(cells));
 }
 
 void Sequences::clear(SeqId seq) {
-  runner_.clear(seq);
-  cells_.remove(seq, 0, length(seq));
-  at(seq).tokens.clear();
-  at(seq).ns = NamespaceId{};
+  assert(at(seq).in_use && !leases_.held(seq));
+  runner_.clear(seq);  // whatever is known to be there: after a failed batch the runner may hold more
+  cells_.remove(seq, 0, at(seq).length);
+  if (tree_.contains(seq)) tree_.truncate(seq, 0);
+  at(seq) = Sequence{};
+  --in_use_;
 }
 
 void Sequences::check_invariants() const {
   cells_.check_invariants();
-  for (std::int32_t i = 0; i < runner_.info().n_seqs; ++i) {
-    assert(cells_.length(SeqId{i}) == length(SeqId{i}));
+  tree_.check_invariants();
+  [[maybe_unused]] std::int32_t used = 0;
+  for (std::int32_t i = 0; i < count(); ++i) {
+    const SeqId seq{i};
+    used += at(seq).in_use ? 1 : 0;
+    assert(cells_.length(seq) == at(seq).length);
+    assert(!tree_.contains(seq) || tree_.length(seq) >= at(seq).length);
+    assert(at(seq).in_use || (at(seq).length == 0 && !tree_.contains(seq) && !leases_.held(seq)));
   }
+  assert(used == in_use_);
   assert(cells_.used() <= runner_.info().n_cells);
 }
 

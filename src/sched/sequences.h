@@ -1,64 +1,118 @@
 // What each sequence of the runner holds: its tokens, its namespace, and which cells it shares. The only place that
 // changes the runner's memory, so that tokens, cells and the model's state cannot come apart.
 //
+// Life of a sequence:
+//
+//   free --acquire--> held --clear--> free
+//                     grows by share() (empty to prefix), evaluated(); shrinks by cut(), trim()
+//
+// While its prompt is being computed a sequence is in the tree with all of it: what it holds is a beginning of what it
+// has promised. Others see the promise and can wait for it instead of computing it too (spec B16). settle() takes back
+// what was promised and not kept.
+//
 // Owner: the scheduler, on the engine thread.
 // Invariants (check_invariants):
-//   1. tokens(seq) is what was evaluated into the sequence's cells, position by position
-//   2. cells().length(seq) == tokens(seq).size()
+//   1. the first length(seq) tokens in the tree are those evaluated into the sequence's cells, position by position
+//   2. cells().length(seq) == length(seq)
+//   3. a sequence that is not in use holds nothing, is in no tree and has no lease
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/ids.h"
 #include "engine/runner.h"
 #include "kv/cell_map.h"
-#include "kv/reuse_plan.h"
+#include "kv/lease.h"
+#include "kv/prefix_tree.h"
+#include "kv/slot_map.h"
 
 namespace coppice::sched {
 
 class Sequences {
  public:
-  explicit Sequences(engine::Runner& runner);
+  Sequences(engine::Runner& runner, const Clock& clock);
 
-  const Tokens& tokens(SeqId seq) const { return at(seq).tokens; }
-  NamespaceId ns(SeqId seq) const { return at(seq).ns; }
-  TokenPos length(SeqId seq) const { return static_cast<TokenPos>(tokens(seq).size()); }
+  // What people and policies want to know of a sequence; labels, no mechanism depends on them.
+  struct Notes {
+    std::optional<SlotId> slot;             // whose it is; none: parked or a pool
+    std::optional<kv::SessionKey> session;  // whose request ran in it last
+    std::int32_t uses = 0;                  // requests that went on from it or from what it grew out of
+    std::uint64_t last_touch = 0;           // grows with every touch()
+    TimePoint touched_at{};
+  };
+  Notes& notes(SeqId seq) { return at(seq).notes; }
+  const Notes& notes(SeqId seq) const { return at(seq).notes; }
+  void touch(SeqId seq);
+
+  std::int32_t count() const { return static_cast<std::int32_t>(sequences_.size()); }
+  std::int32_t in_use() const { return in_use_; }
+  bool in_use(SeqId seq) const { return at(seq).in_use; }
+  TokenPos length(SeqId seq) const { return at(seq).length; }
+  TokenPos promised(SeqId seq) const { return tree_.length(seq); }  // held and to come; 0 for a hidden sequence
+  const kv::PrefixTree& tree() const { return tree_; }
   const kv::CellMap& cells() const { return cells_; }
+  kv::LeaseBook& leases() { return leases_; }
+  const kv::LeaseBook& leases() const { return leases_; }
   TokenPos free_cells() const { return runner_.info().n_cells - cells_.used(); }
 
-  // Grows with every touch(); the sequence with the least is the first to be evicted.
-  std::uint64_t last_touch(SeqId seq) const { return at(seq).last_touch; }
-  void touch(SeqId seq) { at(seq).last_touch = ++touches_; }
+  // A free sequence, empty; nothing if all are in use.
+  std::optional<SeqId> acquire();
 
-  // How much of `prompt` the sequence begins with; 0 in another namespace (spec B24).
-  kv::Holder holder(SeqId seq, const Tokens& prompt, NamespaceId ns) const;
+  // `to` begins with `from`'s first `length` tokens, in the same cells.
+  // REQUIRES: `to` is empty; 0 < length <= length(from); the memory can resume there.
+  void share(SeqId from, SeqId to, TokenPos length);
 
-  // Makes the sequence hold exactly the prompt's first plan.reused() tokens, as planned. Returns the cells that a fold
-  // freed. REQUIRES: the plan was made from the present state.
-  TokenPos apply(SeqId seq, const kv::ReusePlan& plan, NamespaceId ns);
+  // Only the first `length` tokens stay. REQUIRES: the memory can resume there, or length is 0.
+  void cut(SeqId seq, TokenPos length);
 
-  // The runner evaluated these tokens at the end of the sequence.
+  // Lets everyone see that the sequence will hold `tokens`. REQUIRES: they begin with what it holds.
+  void promise(SeqId seq, NamespaceId ns, const Tokens& tokens);
+  void settle(SeqId seq);
+
+  // The runner evaluated this token at the end of the sequence.
   void evaluated(SeqId seq, Token token);
 
+  // Where other sequences hold the same tokens in other cells, all of them now share one copy (spec A8, B15). Returns
+  // the cells that became free; 0 where the memory cannot do it.
+  TokenPos fold(SeqId seq);
+
+  // Whether some other sequence holds everything that this one does, so that losing it loses nothing. Never where the
+  // memory cannot go back to any point.
+  bool covered(SeqId seq) const;
+  // The sequences that `seq` covers.
+  std::vector<SeqId> covered_by(SeqId seq) const;
+
+  // Frees at least `cells` cells at the sequence's end; a few more, so that the next need does not come at once. Only
+  // the end is of no use to those who share the beginning. REQUIRES: can_trim().
+  void trim(SeqId seq, TokenPos cells);
+  bool can_trim(SeqId seq, TokenPos cells) const;
+
+  // Ends the sequence: it is free again. REQUIRES: no lease on it.
   void clear(SeqId seq);
 
   void check_invariants() const;  // asserts
 
  private:
   struct Sequence {
-    Tokens tokens;
-    NamespaceId ns;
-    std::uint64_t last_touch = 0;
+    bool in_use = false;
+    TokenPos length = 0;
+    Notes notes;
   };
   Sequence& at(SeqId seq) { return sequences_[static_cast<std::size_t>(seq.value)]; }
   const Sequence& at(SeqId seq) const { return sequences_[static_cast<std::size_t>(seq.value)]; }
-  void cut(SeqId seq, TokenPos length);
+  bool rewinds_anywhere() const { return runner_.info().rewind == engine::Rewind::anywhere; }
+  void take_cells_of(SeqId from, SeqId to, kv::CellMap::Range range);
 
   engine::Runner& runner_;
+  const Clock& clock_;
   kv::CellMap cells_;
+  kv::PrefixTree tree_;
+  kv::LeaseBook leases_;
   std::vector<Sequence> sequences_;
+  std::int32_t in_use_ = 0;
   std::uint64_t touches_ = 0;
 };
 

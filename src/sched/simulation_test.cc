@@ -1,12 +1,15 @@
-// A seeded simulation: the real scheduler on a FakeRunner, with random arrivals, sessions, donors, forks, cancels,
-// failing batches and far too few cells. After every step the invariants hold; every answer equals the one that the
-// prompt alone gives. A failure prints its seed; COPPICE_SIM_SEED replays it and COPPICE_SIM_STEPS sets how long to
-// run.
+// A seeded simulation: the real scheduler on a FakeRunner, with random arrivals, bursts, sessions, donors, pools,
+// forks, cancels, failing batches, and far too few cells and sequences. After every step the invariants hold; every
+// answer equals the one that the prompt alone gives. A failure prints its seed; COPPICE_SIM_SEED replays it and
+// COPPICE_SIM_STEPS sets how long to run.
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
 
+#include <array>
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <tuple>
 
 #include "obs/log.h"
 #include "sched/test_world.h"
@@ -19,15 +22,27 @@ std::uint64_t from_environment(const char* name, std::uint64_t fallback) {
   return value == nullptr ? fallback : std::strtoull(value, nullptr, 10);
 }
 
+// About two minutes on one core for all kinds of memory together. Sanitizers are some thirty times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::uint64_t kStepsDefault = 200'000;
+#else
+constexpr std::uint64_t kStepsDefault = 10'000'000;
+#endif
+
 class Simulation {
  public:
   Simulation(std::uint64_t seed, const engine::FakeRunnerOptions& runner, int n_slots)
-      : random_(seed), world_(runner, {.n_slots = n_slots, .step_tokens_max = 1 + pick(24)}), n_slots_(n_slots) {}
+      : random_(seed),
+        world_(
+            runner,
+            {.n_slots = n_slots, .step_tokens_max = 1 + pick(24), .coalesce_tokens_min = 1 + pick(6), .pools_max = 2}),
+        n_slots_(n_slots) {}
 
   void run(std::uint64_t steps) {
     for (std::uint64_t i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
       if (world_.scheduler.queued() < 8 && pick(3) == 0) arrive();
       if (pick(40) == 0) cancel();
+      if (pick(60) == 0) inspect();
       if (pick(200) == 0) {
         world_.runner.fail_next_decode(pick(2) ? engine::DecodeStatus::failed : engine::DecodeStatus::no_cells);
       }
@@ -38,9 +53,20 @@ class Simulation {
     EXPECT_TRUE(open_.empty());
   }
 
-  std::uint64_t answered() const { return answered_; }
-  std::uint64_t pauses() const { return pauses_; }
-  std::uint64_t reused() const { return reused_; }
+  // What happened, to show that the simulation gets to the hard parts.
+  struct Counts {
+    std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, folded = 0,
+                  evicted = 0;
+    void add(const Counts& c) {
+      answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
+      from_pool += c.from_pool, pools += c.pools, folded += c.folded, evicted += c.evicted;
+    }
+  };
+  Counts counts() {
+    counts_.folded = static_cast<std::uint64_t>(world_.metrics.cells_folded.Value());
+    counts_.evicted = static_cast<std::uint64_t>(world_.metrics.sequences_evicted.Value());
+    return counts_;
+  }
 
  private:
   struct Open {
@@ -77,16 +103,51 @@ class Simulation {
     if (pick(4) == 0) p.shared_pool_slot = SlotId{pick(n_slots_)}, p.shared_prefix_n_tokens = pick(40);
     if (pick(10) == 0) p.cache_prompt = false;
     if (pick(10) == 0) p.ns = NamespaceId{1};
-    const Tokens prompt = make_prompt();
-    const int n_predict = pick(12) == 0 ? -1 : pick(25);
-    const int copies = pick(10) == 0 ? 3 : 1;
-    const RequestId first{world_.last_id + 1};
+    if (pick(6) == 0) p.pool = pool_name();
+    Tokens prompt = make_prompt();
+    if (pick(15) == 0) return make_pool(std::move(prompt), p.ns);
+    if (pick(8) == 0) {  // a burst over one base
+      const Tokens base = prompt;
+      for (int i = 1 + pick(3); i > 0; --i) submit(base + tokens_of(200 + pick(90), pick(8)), {.ns = p.ns}, pick(9), 1);
+    }
+    submit(prompt, p, pick(12) == 0 ? -1 : pick(25), pick(10) == 0 ? 3 : 1);
+  }
+
+  void submit(const Tokens& prompt, Placement p, int n_predict, int copies) {
     for (int i = 0; i < copies; ++i) {
-      if (i > 0) p.fork_of = first;
+      p.is_fork = i > 0;
       Request request = world_.make(prompt, p, n_predict);
       if (!world_.scheduler.check(request)) return;
       const RequestId id = request.id;
       open_.push_back({id, prompt, n_predict, world_.submit(std::move(request))});
+    }
+  }
+
+  std::string pool_name() { return std::string(1, static_cast<char>('p' + pick(3))); }
+
+  void make_pool(Tokens prompt, NamespaceId ns) {
+    Request request = world_.make(prompt, {.ns = ns}, 0);
+    request.make_pool = PoolSpec{pool_name(), pick(2) ? Duration{0} : std::chrono::milliseconds(1 + pick(300))};
+    if (!world_.scheduler.check(request)) return;
+    const RequestId id = request.id;
+    open_.push_back({id, std::move(prompt), 0, world_.submit(std::move(request))});
+  }
+
+  // What people may do at any time between two steps.
+  void inspect() {
+    const NamespaceId ns{static_cast<std::uint64_t>(pick(2))};
+    switch (pick(5)) {
+      case 0: std::ignore = world_.scheduler.drop_pool(ns, pool_name()); break;
+      case 1:
+        std::ignore = world_.scheduler.forget_session(ns, std::string(1, static_cast<char>('a' + pick(6))));
+        break;
+      case 2: world_.scheduler.sessions(ns, 3); break;
+      case 3: world_.scheduler.tree(ns, 1 + pick(4), 1 + pick(9)); break;
+      default: {
+        const Tokens prompt = make_prompt();
+        const Explanation e = world_.scheduler.explain(prompt, {.ns = ns});
+        ASSERT_EQ(e.reused + e.computed, static_cast<TokenPos>(prompt.size()));
+      }
     }
   }
 
@@ -106,15 +167,23 @@ class Simulation {
   void check_answer(const Open& o) {
     const auto room = world_.fake_options.n_cells - static_cast<TokenPos>(o.prompt.size());
     const int wanted = o.n_predict < 0 ? room : std::min(o.n_predict, room);
-    const Tokens right = world_.right_tokens(o.prompt, wanted);
-    ASSERT_EQ(o.outcome->text, world_.tokenizer.text(right, false)) << "request " << o.id.value;
+    Tokens right = world_.right_tokens(o.prompt, wanted);
     const Report& report = o.outcome->report();
+    if (report.predicted < static_cast<TokenPos>(right.size()) && world_.scheduler.residency().pinned_cells() > 0) {
+      // Pools leave less room for an answer than the whole context.
+      ASSERT_EQ(o.outcome->finished->stop, StopKind::length);
+      right.resize(static_cast<std::size_t>(report.predicted));
+    }
+    ASSERT_EQ(o.outcome->text, world_.tokenizer.text(right, false)) << "request " << o.id.value;
     if (report.pauses == 0) {
       ASSERT_EQ(report.reused() + report.computed, report.prompt_tokens);
     }
-    ++answered_;
-    pauses_ += static_cast<std::uint64_t>(report.pauses);
-    reused_ += static_cast<std::uint64_t>(report.reused());
+    ++counts_.answered;
+    counts_.pauses += static_cast<std::uint64_t>(report.pauses);
+    counts_.reused += static_cast<std::uint64_t>(report.reused());
+    counts_.coalesced += report.coalesced ? 1 : 0;
+    counts_.from_pool += report.reused_pool > 0 ? 1 : 0;
+    counts_.pools += world_.scheduler.residency().pools().size() > 0 ? 1 : 0;
     known_.push_back(o.prompt + right);
     if (known_.back().size() > 60) known_.pop_back();
     if (known_.size() > 30) known_.erase(known_.begin());
@@ -125,7 +194,7 @@ class Simulation {
   int n_slots_;
   std::vector<Open> open_;
   std::vector<Tokens> known_;
-  std::uint64_t answered_ = 0, pauses_ = 0, reused_ = 0;
+  Counts counts_;
 };
 
 class SimulationSeeds : public testing::TestWithParam<engine::Rewind> {};
@@ -133,29 +202,37 @@ class SimulationSeeds : public testing::TestWithParam<engine::Rewind> {};
 TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   spdlog::set_level(spdlog::level::off);
   const std::uint64_t seed = from_environment("COPPICE_SIM_SEED", std::random_device{}());
-  const std::uint64_t steps = from_environment("COPPICE_SIM_STEPS", 60000);
+  const std::uint64_t steps = from_environment("COPPICE_SIM_STEPS", kStepsDefault);
   std::cout << "COPPICE_SIM_SEED=" << seed << " COPPICE_SIM_STEPS=" << steps << '\n';
   SCOPED_TRACE("COPPICE_SIM_SEED=" + std::to_string(seed));
-  std::uint64_t answered = 0, pauses = 0, reused = 0;
+  Simulation::Counts counts;
+  constexpr std::array kExtraSequences = {0, 1, 2, 5, 10, 30};
   for (std::uint64_t part = 0; part < 6; ++part) {
     const int n_slots = 1 + static_cast<int>(part);
     Simulation simulation(seed + part,
                           {.n_cells = 80 + static_cast<TokenPos>(30 * part),
-                           .n_seqs = n_slots,
+                           .n_seqs = n_slots + kExtraSequences[part],
                            .n_batch = 32,
                            .rewind = GetParam(),
                            .window = 8,
                            .eog_one_in = 20},
                           n_slots);
     simulation.run(steps / 6);
-    answered += simulation.answered();
-    pauses += simulation.pauses();
-    reused += simulation.reused();
+    counts.add(simulation.counts());
   }
-  std::cout << "answered=" << answered << " pauses=" << pauses << " tokens_reused=" << reused << '\n';
-  EXPECT_GT(answered, steps / 100);
-  EXPECT_GT(pauses, 0U);  // else the simulation never got to the hard part
-  EXPECT_GT(reused, 0U);
+  std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
+            << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " folded=" << counts.folded
+            << " evicted=" << counts.evicted << '\n';
+  EXPECT_GT(counts.answered, steps / 100);
+  // Else the simulation never got to the hard parts.
+  EXPECT_GT(counts.pauses, 0U);
+  EXPECT_GT(counts.reused, 0U);
+  EXPECT_GT(counts.coalesced, 0U);
+  EXPECT_GT(counts.from_pool, 0U);
+  EXPECT_GT(counts.evicted, 0U);
+  if (GetParam() == engine::Rewind::anywhere) {
+    EXPECT_GT(counts.folded, 0U);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, SimulationSeeds,

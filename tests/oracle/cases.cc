@@ -114,6 +114,58 @@ Logits folded(Subject& s, const Prompt& p) {
   return tail(s, b, p, further);
 }
 
+// As above, where only the later part of the prefix is in cells of its own.
+Logits folded_in_the_middle(Subject& s, const Prompt& p) {
+  const TokenPos half = p.shared / 2, further = p.shared + 4;
+  prefix(s, a, p);
+  s.share(a, b, 0, half);
+  s.decode(b, p.tokens, half, further);
+  EXPECT_TRUE(s.remove(b, half, p.shared));
+  s.share(a, b, half, p.shared);
+  return tail(s, b, p, further);
+}
+
+// Others have forked off and gone on; now somebody comes back to where it was left.
+Logits parked(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared);
+  wander_off(s, b, p, p.shared, 24);
+  s.runner().clear(b);
+  s.decode(c, p.foreign, 0, p.shared);
+  return tail(s, a, p, p.shared);
+}
+
+// The follower starts the moment the leader has computed what they share, and both prefill on in pieces.
+Logits coalesced(Subject& s, const Prompt& p) {
+  s.decode(a, p.tokens, 0, p.shared / 2);
+  s.decode(a, p.tokens, p.shared / 2, p.shared);
+  s.share(a, b, 0, p.shared);
+  wander_off(s, a, p, p.shared, 10);
+  const TokenPos middle = p.shared + (p.length() - p.compared - p.shared) / 2;
+  s.decode(b, p.tokens, p.shared, middle);
+  s.decode(a, p.foreign, p.shared + 10, p.shared + 20);
+  return s.decode(b, p.tokens, middle, p.length(), p.compared);
+}
+
+// Eviction took the end of the sequence, and it was computed again.
+Logits end_evicted(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, b, 0, p.shared / 2);  // its beginning is shared, so that it stays
+  EXPECT_TRUE(s.remove(a, p.shared / 2, -1));
+  s.decode(c, p.foreign, 0, p.shared / 3);  // takes some of the cells
+  s.decode(a, p.tokens, p.shared / 2, p.shared);
+  return tail(s, a, p, p.shared);
+}
+
+// The sequence with the highest id.
+Logits last_sequence(Subject& s, const Prompt& p) {
+  const SeqId last(s.runner().info().n_seqs - 1);
+  prefix(s, a, p);
+  s.share(a, last, 0, p.shared);
+  s.runner().clear(a);
+  return tail(s, last, p, p.shared);
+}
+
 // The tail on a prefix that was computed from other tokens.
 Logits tail_on(Subject& s, const Prompt& p, const Tokens& wrong) {
   const TokenPos end = static_cast<TokenPos>(wrong.size()), begin = end - (p.length() - p.shared);
@@ -156,10 +208,15 @@ const std::vector<Case>& valid_cases() {
       {"donor busy", nothing, false, donor_busy},
       {"fragmented cells", nothing, false, fragmented},
       {"shared, fragmented", nothing, false, shared_when_fragmented},
+      {"parked", nothing, false, parked},
+      {"coalesced", nothing, false, coalesced},
+      {"last sequence", nothing, true, last_sequence},
       {"donor longer", rewind, false, donor_longer},
       {"truncated", rewind, true, truncated},
       {"tail again", rewind, true, tail_again},
+      {"end evicted", rewind, false, end_evicted},
       {"prefix folded", any_range, false, folded},
+      {"middle folded", any_range, false, folded_in_the_middle},
   };
   return all;
 }

@@ -1,0 +1,31 @@
+// What every completion request says, whichever route it came by: what to evaluate, where, and how much to generate.
+// POST /v1/explain reads the same draft, so that it explains what the request itself would do.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "api/call.h"
+#include "api/generation_fields.h"
+#include "base/error.h"
+#include "base/json.h"
+#include "chat/chat.h"
+#include "sched/request.h"
+
+namespace coppice::api {
+
+struct CompletionDraft {
+  Json body;
+  GenerationFields generation;
+  sched::Placement placement;
+  std::vector<Tokens> prompts;       // not empty, and each fits into the context
+  std::optional<chat::Prompt> chat;  // for ApiKind::chat
+};
+
+// Errors: invalid_request naming the field; context_overflow.
+Result<CompletionDraft> read_draft(const Call& call, ApiKind api);
+
+// For a caller that has to look at the body to know the kind. REQUIRES: `body` came from parse_body.
+Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body);
+
+}  // namespace coppice::api

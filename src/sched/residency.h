@@ -1,0 +1,117 @@
+// What stays in the cells: which sequence belongs to which slot, what is parked, what is pinned as a pool, and what is
+// given up when cells or sequences run out. Reuse never destroys: a slot that goes on with another prompt leaves its
+// sequence parked, where anyone can still start from it (spec B15).
+//
+//   a sequence is     until
+//   a slot's          the slot goes on elsewhere: leave()          -> parked, or ended if another holds all of it
+//                     no longer needed there: evict_one(), drop()  -> ended
+//   parked            a request goes on exactly where it ends      -> that request's slot's
+//                     another sequence holds all of it: retire()   -> ended
+//                     evict_one(), drop()                          -> ended
+//   a pool            unpin()                                      -> parked, or ended if another holds all of it
+//
+// Owner: the scheduler, on the engine thread.
+// Invariants (check_invariants, beside those of Sequences):
+//   1. every sequence in use is exactly one of: one slot's, one pool's, parked
+//   2. a pool's sequence is leased; a parked one is not
+#pragma once
+
+#include <bitset>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/runner.h"
+#include "kv/eviction.h"
+#include "kv/reuse_plan.h"
+#include "obs/metrics.h"
+#include "sched/inspector.h"
+#include "sched/pool_table.h"
+#include "sched/sequences.h"
+#include "sched/session_table.h"
+
+namespace coppice::sched {
+
+class Residency {
+ public:
+  struct Options {
+    std::int32_t n_slots = 4;
+    SessionTable::Limits sessions;
+    std::size_t pools_max = 64;                          // at most; and never so many that a slot has no sequence
+    std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: RecomputeCostPolicy
+  };
+  // REQUIRES: options.n_slots <= runner.info().n_seqs.
+  Residency(const Options& options, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
+
+  Sequences& sequences() { return sequences_; }
+  const Sequences& sequences() const { return sequences_; }
+  SessionTable& sessions() { return sessions_; }
+  const SessionTable& sessions() const { return sessions_; }
+  PoolTable& pools() { return pools_; }
+  const PoolTable& pools() const { return pools_; }
+
+  std::optional<SeqId> of(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)]; }
+  // Tokens that the slot's sequence holds; 0 if it has none.
+  TokenPos held(SlotId slot) const;
+  bool is_parked(SeqId seq) const;
+  std::int32_t n_parked() const;
+  SequencePlace place(SeqId seq) const;
+
+  // Gives the slot a sequence that holds exactly the plan's tokens: its own or a parked one where that ends just there,
+  // else a new one that shares them. What the slot had before is left, as leave() says. Where no sequence is free and
+  // none can be given up, the plan's own is cut. REQUIRES: the plan was made from the present state; the slot's
+  // sequence has no lease.
+  SeqId begin(SlotId slot, const kv::ReusePlan& plan);
+
+  // The slot lets go of its sequence.
+  void leave(SlotId slot);
+
+  // The request in it has ended: takes back what was promised, folds duplicates, and ends what it covers. REQUIRES: no
+  // lease on it but a pool's.
+  void retire(SeqId seq);
+
+  // Folds and counts it.
+  void fold(SeqId seq);
+
+  // Ends the sequence, whatever it is. REQUIRES: no lease on it.
+  void drop(SeqId seq);
+
+  // A label for people and for eviction: whose request runs in it.
+  void set_session(SeqId seq, const std::optional<kv::SessionKey>& session);
+
+  using SeqSet = std::bitset<kv::PrefixTree::kSeqsMax>;
+
+  // Gives up the sequence worth least, of those without a lease: for cells, as much of it as frees `cells`, at least
+  // one. `wanted`: those that waiting requests are interested in; they go last. False if there is none.
+  bool evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& wanted);
+
+  // Cells that pools hold, those shared by several counted once.
+  TokenPos pinned_cells() const;
+  std::vector<kv::CellMap::Keep> pinned() const;
+
+  // Turns the slot's sequence into a pool; a pool of the same name is unpinned first. REQUIRES: no lease on the
+  // sequence; the name is known or the table is not full.
+  void pin(SlotId slot, NamespaceId ns, const PoolSpec& spec);
+  void unpin(NamespaceId ns, const std::string& name);
+  void unpin_expired();
+
+  void check_invariants() const;  // asserts
+
+ private:
+  std::optional<SeqId>& slot_ref(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
+  void settle_unowned(SeqId seq);
+  SeqId fork(const kv::ReusePlan& plan);
+
+  engine::Runner& runner_;
+  const Clock& clock_;
+  obs::Metrics& metrics_;
+  std::shared_ptr<const kv::EvictionPolicy> policy_;
+  Sequences sequences_;
+  SessionTable sessions_;
+  PoolTable pools_;                          // its leases end before sequences_
+  std::vector<std::optional<SeqId>> slots_;  // by SlotId
+};
+
+}  // namespace coppice::sched

@@ -1,0 +1,66 @@
+// What is known of each session: its last prompt, so that a later miss can be explained (spec A14), where its latest
+// request ran, and what people are told of it. Decides nothing about reuse.
+// Owner: the scheduler, on the engine thread. Bounded by sessions and by tokens; the least recently used go first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/ids.h"
+#include "kv/slot_map.h"
+
+namespace coppice::sched {
+
+class SessionTable {
+ public:
+  struct Limits {
+    std::size_t sessions_max = 4096;
+    std::size_t tokens_max = std::size_t{16} << 20U;  // over all sessions: 64 MiB
+  };
+  struct Session {
+    kv::SessionKey key;
+    std::shared_ptr<const Tokens> last_prompt;
+    std::string parent;
+    std::optional<SeqId> latest;  // the sequence of its latest request, while that is still this session's
+    std::int64_t requests = 0;
+    TimePoint last_use{};
+  };
+  explicit SessionTable(Limits limits) : limits_(limits) {}
+
+  // Null if it is not known. Valid until the table changes.
+  const Session* find(const kv::SessionKey& key) const;
+
+  // A request of the session begins with this prompt, in this sequence. An empty `parent` leaves the former one.
+  void begin(const kv::SessionKey& key, std::shared_ptr<const Tokens> prompt, const std::string& parent, SeqId seq,
+             TimePoint now);
+
+  // The sequence is no longer the session's: it was given up, or another session's request goes on from it.
+  void lost(const kv::SessionKey& key, SeqId seq);
+
+  void forget(const kv::SessionKey& key);
+
+  // Most recently used first.
+  std::vector<const Session*> recent(NamespaceId ns, std::size_t count_max) const;
+
+  std::size_t size() const { return by_key_.size(); }
+  std::size_t tokens() const { return tokens_; }
+
+ private:
+  using Order = std::list<Session>;  // most recently used first
+
+  void drop(Order::iterator session);
+
+  Limits limits_;
+  Order order_;
+  std::map<kv::SessionKey, Order::iterator> by_key_;
+  std::size_t tokens_ = 0;
+};
+
+}  // namespace coppice::sched
