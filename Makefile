@@ -11,14 +11,14 @@ SHELL := /bin/bash
 LLAMA_SOURCE ?= $(shell sed -n 's/^COPPICE_LLAMA_SOURCE:STRING=//p' build/CMakeCache.txt 2>/dev/null)
 export GPU LLAMA_SOURCE
 jobs := $(shell nproc 2>/dev/null || echo 2)
-sources = git ls-files -co --exclude-standard 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'tools/*.h' 'tools/*.cc'
+sources = git ls-files -co --exclude-standard 'src/*.h' 'src/*.cc' 'tests/*.h' 'tests/*.cc' 'tools/*.h' 'tools/*.cc' 'bench/*.h' 'bench/*.cc'
 configure = cmake -S . -B build -G Ninja $(if $(LLAMA_SOURCE),-DCOPPICE_LLAMA_SOURCE=$(LLAMA_SOURCE)) $(CMAKE_ARGS)
 build = cmake --build build -j $(jobs) --target
 
 # GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
 fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
 
-.PHONY: help setup program build serve test models check format tidy asan tsan clean distclean
+.PHONY: help setup program build serve test models microbench simulate check format tidy asan tsan clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,18 @@ models: ## write random-weight test models to build/models
 	@scripts/setup.sh
 	@test -f build/build.ninja || $(configure) -DCOPPICE_TESTS=OFF
 	@$(build) models
+
+microbench: ## measure what the server adds to the model's own work
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) microbench
+	@build/bench/microbench $(ARGS)
+
+simulate: ## run the scheduler's simulation for STEPS steps (10,000,000) with each kind of memory; SEED=N replays one
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) sched_test
+	@COPPICE_SIM_STEPS=$(or $(STEPS),10000000) $(if $(SEED),COPPICE_SIM_SEED=$(SEED)) build/src/sched_test --gtest_filter='*Simulation*'
 
 check: ## run the style checks alone: format, layers, sizes, text
 	@for check in tests/style/check_*.sh; do bash $$check . || failed=1; done; exit $${failed-0}

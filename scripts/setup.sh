@@ -16,7 +16,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build_needs=(g++:g++ cmake:cmake ninja-build:ninja 'libboost1.81-dev|libboost-dev' libspdlog-dev libfmt-dev
   prometheus-cpp-dev libssl-dev)
 fetch_needs=(npm:npm git:git ca-certificates)
-test_needs=(libgtest-dev libgmock-dev librapidcheck-dev clang-format-19:clang-format-19 git:git)
+test_needs=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev clang-format-19:clang-format-19 git:git)
 dev_needs=(clang-tidy-19:clang-tidy-19 clang-tidy-19:run-clang-tidy-19 ccache:ccache)
 
 installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
