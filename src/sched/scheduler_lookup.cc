@@ -34,8 +34,8 @@ kv::SlotChoice Scheduler::place(const Lookup& lookup) const {
   return kv::choose_slot(views, wish);
 }
 
-// Everyone who holds a beginning of the prompt. Those that could be handed over as they are come first: parked ones,
-// then idle slots', then running ones.
+// Everyone who holds a beginning of the prompt. Pools come first, as people want to see them used; then those that
+// could be handed over as they are, parked ones; then idle slots', then running ones.
 kv::ReuseQuery Scheduler::reuse_query(const Lookup& lookup, SlotId own_slot) const {
   const Placement& p = lookup.placement;
   const auto holder = [&](SeqId seq) {
@@ -66,12 +66,15 @@ kv::ReuseQuery Scheduler::reuse_query(const Lookup& lookup, SlotId own_slot) con
     query.named = named;
   }
 
-  const auto rank = [&](SeqId seq) { return residency_.is_parked(seq) ? 0 : sequences().leases().held(seq) ? 2 : 1; };
-  for (int wanted_rank = 0; wanted_rank <= 2; ++wanted_rank) {
+  const auto rank = [&](SeqId seq) {
+    if (residency_.pools().of(seq) != nullptr) return 0;
+    return residency_.is_parked(seq) ? 1 : sequences().leases().held(seq) ? 3 : 2;
+  };
+  for (int wanted_rank = 0; wanted_rank <= 3; ++wanted_rank) {
     for (std::int32_t i = 0; i < sequences().count(); ++i) {
       const SeqId seq{i};
       if (lookup.common[static_cast<std::size_t>(i)] == 0 || seq == own || rank(seq) != wanted_rank) continue;
-      query.others.push_back({holder(seq), residency_.pools().of(seq) != nullptr});
+      query.others.push_back({holder(seq), wanted_rank == 0});
     }
   }
   return query;
