@@ -29,6 +29,8 @@ class ManualClock final : public Clock {
   TimePoint now_{};
 };
 
-inline double to_ms(Duration d) { return static_cast<double>(d.count()) / 1000.0; }
+// One division, so that the result is the double nearest to the decimal number, and prints as that.
+inline double to_s(Duration d) { return static_cast<double>(d.count()) / 1e6; }
+inline double to_ms(Duration d) { return static_cast<double>(d.count()) / 1e3; }
 
 }  // namespace coppice

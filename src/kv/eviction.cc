@@ -4,22 +4,16 @@
 #include <tuple>
 
 namespace coppice::kv {
-namespace {
-
-double seconds(Duration d) { return static_cast<double>(d.count()) / 1e6; }
-
-}  // namespace
-
 double RecomputeCostPolicy::worth(const Evictable& s, Shortage shortage) const {
   constexpr double kFade_s = 60, kSession = 4, kUsedBefore = 4, kTwiceAsLikelyAt = 2048, kTwiceAsDearAt = 8192;
-  double chance = (1 + s.length / kTwiceAsLikelyAt) / std::sqrt(1 + seconds(s.idle) / kFade_s);
+  double chance = (1 + s.length / kTwiceAsLikelyAt) / std::sqrt(1 + to_s(s.idle) / kFade_s);
   if (s.session_alive) chance *= kSession;
   if (s.uses > 0) chance *= kUsedBefore;
   const double token_cost = 1 + s.length / kTwiceAsDearAt;
   return chance * token_cost * (shortage == Shortage::cells ? 1 : s.exclusive);
 }
 
-double LeastRecentPolicy::worth(const Evictable& s, Shortage) const { return 1 / (1 + seconds(s.idle)); }
+double LeastRecentPolicy::worth(const Evictable& s, Shortage) const { return 1 / (1 + to_s(s.idle)); }
 
 std::optional<SeqId> choose_victim(std::span<const Evictable> sequences, Shortage shortage,
                                    const EvictionPolicy& policy) {

@@ -181,14 +181,17 @@ void Residency::unpin(NamespaceId ns, const std::string& name) {
   settle_unowned(seq);
 }
 
-void Residency::unpin_expired() {
+bool Residency::unpin_expired() {
+  bool any = false;
   for (auto next = pools_.next_expiry(); next && *next <= clock_.now(); next = pools_.next_expiry()) {
     for (const Pool* pool : pools_.all()) {
       if (pool->expires != next) continue;
       unpin(NamespaceId{pool->ns}, std::string(pool->name));
+      any = true;
       break;
     }
   }
+  return any;
 }
 
 void Residency::check_invariants() const {

@@ -95,7 +95,7 @@ class Residency {
   // sequence; the name is known or the table is not full.
   void pin(SlotId slot, NamespaceId ns, const PoolSpec& spec);
   void unpin(NamespaceId ns, const std::string& name);
-  void unpin_expired();
+  bool unpin_expired();  // whether there was one
 
   void check_invariants() const;  // asserts
 

@@ -161,7 +161,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   a->admitted = clock_.now();
   if (!a->started) {
     a->report.queued = a->admitted - a->arrived;
-    metrics_.queue_seconds.Observe(to_ms(a->report.queued) / 1000);
+    metrics_.queue_seconds.Observe(to_s(a->report.queued));
   }
   a->started = true;
   a->report.slot = s.id;

@@ -22,7 +22,7 @@ Error no_pool(const std::string& name) {
 }  // namespace
 
 Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement) {
-  residency_.unpin_expired();
+  unpin_expired();
   const Lookup lookup = look_up(prompt, placement);
   const kv::SlotChoice choice = place(lookup);
   const AdmissionFacts facts = facts_of(lookup, choice);
@@ -174,7 +174,7 @@ PoolInfo Scheduler::describe(const Pool& pool) const {
 }
 
 std::vector<PoolInfo> Scheduler::pools(NamespaceId ns) {
-  residency_.unpin_expired();
+  unpin_expired();
   std::vector<PoolInfo> result;
   for (const Pool* pool : residency_.pools().all()) {
     if (pool->ns == ns) result.push_back(describe(*pool));
@@ -183,14 +183,14 @@ std::vector<PoolInfo> Scheduler::pools(NamespaceId ns) {
 }
 
 Result<PoolInfo> Scheduler::pool(NamespaceId ns, const std::string& name) {
-  residency_.unpin_expired();
+  unpin_expired();
   const Pool* pool = residency_.pools().find(ns, name);
   if (pool == nullptr) return std::unexpected(no_pool(name));
   return describe(*pool);
 }
 
 Result<TokenPos> Scheduler::drop_pool(NamespaceId ns, const std::string& name) {
-  residency_.unpin_expired();
+  unpin_expired();
   const Pool* pool = residency_.pools().find(ns, name);
   if (pool == nullptr) return std::unexpected(no_pool(name));
   const TokenPos before = sequences().cells().used();

@@ -91,6 +91,12 @@ TEST_F(Pools, A12_WarmAtStartUpFromAFile) {
   EXPECT_EQ(ask(joined(base, random_tokens(3, 10)))["reused_by_source"]["pool"], 500);
 }
 
+TEST_F(Pools, A12_ExpiresThoughNobodyAsksForAnything) {
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "4096"}));
+  ASSERT_EQ(make({{"name", "brief"}, {"tokens", random_tokens(1, 50)}, {"ttl", 0.2}})["tokens"], 50);
+  EXPECT_TRUE(eventually([&] { return metric("coppice_pools") == 0 && metric("coppice_kv_cells_pinned") == 0; }));
+}
+
 TEST_F(Pools, B24_BelongToTheirKeyAndSalt) {
   ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "4096", "--api-key", "one,two"}));
   const Headers one{{"Authorization", "Bearer one"}}, two{{"Authorization", "Bearer two"}};
