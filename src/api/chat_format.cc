@@ -132,6 +132,12 @@ std::string ChatFormat::on_end(const std::vector<Answer>& answers) {
 
 std::string ChatFormat::on_error(const Error& error) { return to_sse(error_json(error)).append(kSseDone); }
 
+std::vector<std::string> ChatFormat::minted_ids(const Answer& answer) {
+  std::vector<std::string> ids{facts_.id};
+  for (const chat::ToolCall& call : message(answer)->tool_calls) ids.push_back(call.id);
+  return ids;
+}
+
 Json ChatFormat::whole(const std::vector<Answer>& answers) {
   Json response = head("chat.completion");
   for (const Answer& answer : answers) {

@@ -24,6 +24,8 @@ class ChatFormat final : public Format {
   std::string on_end(const std::vector<Answer>& answers) override;
   std::string on_error(const Error& error) override;
   Json whole(const std::vector<Answer>& answers) override;
+  const chat::Message* message(const Answer& answer) override { return &state(answer).parser->message(); }
+  std::vector<std::string> minted_ids(const Answer& answer) override;
 
  private:
   struct State {

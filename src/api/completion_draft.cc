@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/continuation.h"
 #include "api/json_text.h"
 #include "api/placement_fields.h"
 #include "api/prompts.h"
@@ -10,12 +11,24 @@ namespace coppice::api {
 namespace {
 
 Result<void> read_chat(const Services& services, CompletionDraft& draft) {
+  const bool exact = services.exact_continuation && services.turns != nullptr;
+  const Continuation continuation(exact ? services.turns : nullptr, draft.placement.ns, draft.body);
   auto prompt = services.templates.render(draft.body);
   if (!prompt) return std::unexpected(prompt.error());
-  auto tokens = tokenize_chat(*prompt, services.tokenizer, services.model.n_ctx);
-  if (!tokens) return std::unexpected(tokens.error());
+  if (auto tokens = continuation.tokens(prompt->text, services.tokenizer)) {
+    draft.continued = true;
+    draft.prompts.push_back(*std::move(tokens));
+  } else {
+    auto all = tokenize_chat(*prompt, services.tokenizer, services.model.n_ctx);
+    if (!all) return std::unexpected(all.error());
+    draft.prompts.push_back(*std::move(all));
+  }
+  if (services.turns != nullptr && continuation.conversation()) {
+    draft.turn = TurnSeed{.conversation = *continuation.conversation(),
+                          .prompt_bytes = prompt->text.size(),
+                          .prompt_digest = digest_of(prompt->text)};
+  }
   draft.chat = *std::move(prompt);
-  draft.prompts.push_back(*std::move(tokens));
   return {};
 }
 

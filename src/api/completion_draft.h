@@ -7,6 +7,7 @@
 
 #include "api/call.h"
 #include "api/generation_fields.h"
+#include "api/turn_recorder.h"
 #include "base/error.h"
 #include "base/json.h"
 #include "chat/chat.h"
@@ -20,6 +21,8 @@ struct CompletionDraft {
   sched::Placement placement;
   std::vector<Tokens> prompts;       // not empty, and each fits into the context
   std::optional<chat::Prompt> chat;  // for ApiKind::chat
+  std::optional<TurnSeed> turn;      // to remember the answer by, if it can be
+  bool continued = false;            // the prompt goes on from the exact tokens of an answer of ours
 };
 
 // Errors: invalid_request naming the field; context_overflow.

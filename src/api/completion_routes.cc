@@ -34,7 +34,7 @@ FormatFacts make_facts(const Services& services, const CompletionDraft& draft, s
           .model = services.model.id,
           .build = services.model.build,
           .n_ctx = services.model.n_ctx,
-          .session = {placement.session, placement.session_rule, placement.parent_session},
+          .session = {placement.session, placement.session_rule, placement.parent_session, draft.continued},
           .generation = draft.generation,
           .tokenizer = services.tokenizer};
 }
@@ -47,6 +47,7 @@ CompletionPlan make_plan(CompletionDraft draft) {
   plan.text.stop = draft.generation.stop;
   plan.generation = std::move(draft.generation);
   plan.body = std::move(draft.body);
+  plan.turn = std::move(draft.turn);
   return plan;
 }
 

@@ -148,15 +148,27 @@ void Exchange::on_finished(std::size_t index, sched::Finished finished) {
   answer.stop = finished.stop;
   answer.stop_word = std::move(finished.stop_word);
   answer.report = std::move(finished.report);
+  answer.generated = std::move(finished.generated);
+  answer.end_token = finished.end_token;
   ++n_finished_;
   if (closed_) return;
-  if (streaming_) write(plan_.format->on_finished(answer, finished.tail));
+  if (streaming_) {
+    std::string bytes = plan_.format->on_finished(answer, finished.tail);
+    remember(answer);  // before the client can send it back
+    write(std::move(bytes));
+  }
   if (n_finished_ == answers_.size()) end();
 }
 
 void Exchange::on_failed(std::size_t index, const Error& error) {
   answers_[index].finished = true;
   fail(error);
+}
+
+void Exchange::remember(const Answer& answer) {
+  if (!plan_.turn || plan_.format->message(answer) == nullptr) return;
+  remember_turn(context_->services, *plan_.turn, plan_.placement, answer, *plan_.format->message(answer),
+                plan_.format->minted_ids(answer));
 }
 
 void Exchange::write(std::string bytes) {
@@ -171,6 +183,7 @@ void Exchange::end() {
     responder_->finish();
   } else {
     HttpResponse response = json_response(plan_.format->whole(answers_));
+    for (const Answer& answer : answers_) remember(answer);
     response.status = plan_.status;
     responder_->send(std::move(response));
   }

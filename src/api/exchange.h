@@ -18,6 +18,7 @@
 #include "api/context.h"
 #include "api/format.h"
 #include "api/http.h"
+#include "api/turn_recorder.h"
 #include "base/json.h"
 #include "sched/request.h"
 
@@ -32,6 +33,7 @@ struct CompletionPlan {
   engine::ChatConstraint constraint;
   Json body;  // for the samplers
   std::unique_ptr<Format> format;
+  std::optional<TurnSeed> turn;              // what the answers are remembered by
   std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
   int status = 200;                          // of the answer, when all went well
 };
@@ -57,6 +59,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void on_finished(std::size_t index, sched::Finished finished);
   void on_failed(std::size_t index, const Error& error);
 
+  void remember(const Answer& answer);
   void write(std::string bytes);
   void end();
   void fail(const Error& error);

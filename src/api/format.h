@@ -10,6 +10,7 @@
 #include "api/logprobs.h"
 #include "api/report_json.h"
 #include "base/json_fwd.h"
+#include "chat/chat.h"
 #include "engine/tokenizer.h"
 #include "sched/request.h"
 
@@ -26,6 +27,8 @@ struct Answer {
   sched::StopKind stop = sched::StopKind::length;  // this and the rest: once finished
   std::string stop_word;
   sched::Report report;
+  Tokens generated;  // without the one that ended it
+  std::optional<Token> end_token;
 };
 
 // What is the same for all answers of an exchange.
@@ -58,6 +61,11 @@ class Format {
   virtual std::string on_finished(const Answer& answer, const sched::TextDelta& tail) = 0;
   virtual std::string on_end(const std::vector<Answer>& answers) = 0;  // after the last answer
   virtual std::string on_error(const Error& error) = 0;                // instead of everything that is still missing
+
+  // The answer as it was parsed, and the ids that the client may send back for it. Valid once the answer was worded to
+  // its end; null for formats of plain text.
+  virtual const chat::Message* message(const Answer& /*answer*/) { return nullptr; }
+  virtual std::vector<std::string> minted_ids(const Answer& /*answer*/) { return {}; }
 
   // Not streaming. REQUIRES: all are finished.
   virtual Json whole(const std::vector<Answer>& answers) = 0;

@@ -13,8 +13,6 @@
 namespace coppice::api {
 namespace {
 
-double to_s(Duration d) { return to_ms(d) / 1000; }
-
 // The answer to POST /v1/pools. It is never streamed.
 class PoolFormat final : public Format {
  public:

@@ -34,6 +34,7 @@ Json coppice_json(const sched::Report& report, const SessionFacts& session) {
       {"session", text_or_null(session.session)},
       {"session_rule", text_or_null(session.rule)},
       {"parent_session", text_or_null(session.parent_session)},
+      {"continued", session.continued},
       {"slot", report.slot.value},
       {"source", kv::name(report.source)},
       {"reused", report.reused()},

@@ -15,6 +15,7 @@ Json timings_json(const sched::Report& report);
 // `session` and `rule` are the request's own: of several answers to one prompt only the first runs under its session.
 struct SessionFacts {
   std::string session, rule, parent_session;
+  bool continued = false;  // the prompt went on from the exact tokens of an answer of ours
 };
 Json coppice_json(const sched::Report& report, const SessionFacts& session);
 

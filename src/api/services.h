@@ -12,6 +12,7 @@
 #include "engine/tokenizer.h"
 #include "obs/metrics.h"
 #include "sched/engine.h"
+#include "session/turn_memory.h"
 
 namespace coppice::api {
 
@@ -52,6 +53,9 @@ struct Services {
   bool default_cache_prompt = true;
   bool endpoint_slots = true, endpoint_metrics = true;
   bool session_inference = true;  // false: only the body's session_id names a session
+  session::TurnMemory* turns =
+      nullptr;                     // what was generated, for exact continuation and minted ids; null: nothing is kept
+  bool exact_continuation = true;  // false: turns only lead ids back to their sessions
   std::function<std::int64_t()> unix_time_s = [] { return std::int64_t{std::time(nullptr)}; };  // for "created"
 };
 

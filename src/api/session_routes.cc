@@ -19,7 +19,7 @@ Json session_json(const sched::SessionInfo& session) {
       {"held", session.held},
       {"where", place_json(session.place)},
       {"requests", session.requests},
-      {"idle_s", to_ms(session.idle) / 1000},
+      {"idle_s", to_s(session.idle)},
   };
 }
 

@@ -32,6 +32,7 @@ struct Config {
   // Our own; app/own_flags.cc says what each means.
   bool endpoint_metrics = true;
   bool allow_no_key = false;
+  bool exact_continuation = true;
   bool session_inference = true;
   std::size_t queue_limit = 512;
   std::size_t connections_max = 1024;

@@ -118,6 +118,19 @@ const std::vector<OwnFlag> kTable = {
        return {};
      }},
 
+    {.group = "Serving",
+     .names = {"--exact-continuation"},
+     .negation = "--no-exact-continuation",
+     .env = "COPPICE_EXACT_CONTINUATION",
+     .default_text = "on",
+     .help = "When a client sends an answer of this server back, however it writes it down, go on from the tokens that "
+             "were "
+             "generated. Off: the prompt is what the template and the tokenizer make of it.",
+     .apply = [](Command& to, std::string_view, bool on) -> Result<void> {
+       to.config.exact_continuation = on;
+       return {};
+     }},
+
     {.group = "Limits",
      .names = {"--body-limit"},
      .value_hint = "SIZE",

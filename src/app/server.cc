@@ -163,12 +163,15 @@ class Layers {
     services.endpoint_slots = config.endpoint_slots;
     services.endpoint_metrics = config.endpoint_metrics;
     services.session_inference = config.session_inference;
+    services.turns = &turns_;
+    services.exact_continuation = config.exact_continuation;
     return services;
   }
 
   std::unique_ptr<engine::Tokenizer> tokenizer_;
   std::unique_ptr<engine::SamplerFactory> samplers_;
   std::unique_ptr<chat::Templates> templates_;
+  session::TurnMemory turns_{{}};
   sched::EngineLoop loop_;
   api::Router router_;
 };

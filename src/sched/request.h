@@ -102,6 +102,8 @@ struct Finished {
   std::string stop_word;  // which one, for StopKind::stop_word
   TextDelta tail;         // text that was still held back
   Report report;
+  Tokens generated;                // every token of the answer, but for the one that ended the generation
+  std::optional<Token> end_token;  // that one, for StopKind::end_of_generation
 };
 
 // Receives one request's events, on the engine thread. Implementations must not block or throw; they hand the event to

@@ -98,8 +98,14 @@ void Scheduler::fail_all(const Error& error, bool queued_only) {
   publish_gauges();
 }
 
+void Scheduler::unpin_expired() {
+  if (!residency_.unpin_expired()) return;
+  retry_ = true;
+  publish_gauges();
+}
+
 bool Scheduler::step() {
-  residency_.unpin_expired();
+  unpin_expired();
   const std::size_t waiting = queue_.size();
   admit();
   if (running() == 0) return false;
@@ -115,7 +121,7 @@ bool Scheduler::step() {
       end_with_failed_batch(status);
     }
   }
-  metrics_.step_seconds.Observe(to_ms(clock_.now() - began) / 1000);
+  metrics_.step_seconds.Observe(to_s(clock_.now() - began));
   publish_gauges();
   return true;
 }
@@ -164,7 +170,12 @@ void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
                 to_ms(report.queued), to_ms(report.prefill), to_ms(report.decode));
   publish_gauges();
   if (on_change_) on_change_();
-  a->request.sink->on_finished({stop, a->text.stop_word().value_or(""), std::move(tail), std::move(report)});
+  a->request.sink->on_finished({.stop = stop,
+                                .stop_word = a->text.stop_word().value_or(""),
+                                .tail = std::move(tail),
+                                .report = std::move(report),
+                                .generated = std::move(a->generated),
+                                .end_token = a->end_token});
 }
 
 void Scheduler::end_early(std::unique_ptr<Active> a, const Error& error) {

@@ -161,6 +161,7 @@ class Scheduler final : public Inspector {
   std::unique_ptr<Active> release(Slot& slot);
   void enqueue(std::unique_ptr<Active> a);
   void publish_gauges();
+  void unpin_expired();
   TokenPos held(const Slot& s) const { return sequences().length(s.seq()); }
   Slot* slot_of(RequestId id);
   const Slot* slot_of(RequestId id) const;

@@ -155,7 +155,7 @@ void Scheduler::finish_prefill(Slot& s) {
   retry_ = true;  // waiting requests may have been short of what is shared or folded now
   a.prefilled = clock_.now();
   a.report.prefill += a.prefilled - a.admitted;
-  metrics_.prefill_seconds.Observe(to_ms(a.prefilled - a.admitted) / 1000);
+  metrics_.prefill_seconds.Observe(to_s(a.prefilled - a.admitted));
   if (!a.prompt_accepted) a.request.sampler->accept_prompt(*a.request.prompt);
   a.prompt_accepted = true;
 }
@@ -163,9 +163,10 @@ void Scheduler::finish_prefill(Slot& s) {
 void Scheduler::take_token(Slot& s, engine::Sampled sampled) {
   Active& a = *s.active;
   const Token token = sampled.token;
-  if (++a.report.predicted == 1) metrics_.time_to_first_token_seconds.Observe(to_ms(clock_.now() - a.arrived) / 1000);
+  if (++a.report.predicted == 1) metrics_.time_to_first_token_seconds.Observe(to_s(clock_.now() - a.arrived));
   const TextOptions& options = a.request.text;
   if (tokenizer_.is_end_of_generation(token)) {
+    a.end_token = token;
     return finish(s, StopKind::end_of_generation, {.text = a.text.flush()});
   }
 

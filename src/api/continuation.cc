@@ -1,0 +1,78 @@
+#include "api/continuation.h"
+
+#include <algorithm>
+
+#include "base/json.h"
+
+namespace coppice::api {
+namespace {
+
+// Looking at a turn costs a digest of its prompt's text; older ones than these are hardly ever the answer.
+constexpr int kTurnsTried = 4;
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r\n";
+  const std::size_t begin = text.find_first_not_of(kSpace);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+void restore(Json& message, const session::Turn& turn) {
+  if (!turn.reasoning.empty()) message["reasoning_content"] = turn.reasoning;
+  const auto calls = message.find("tool_calls");
+  if (calls == message.end() || !calls->is_array()) return;
+  // The digests agree, so there are as many calls, with the same names and arguments of the same meaning.
+  for (std::size_t i = 0; i < std::min(calls->size(), turn.calls.size()); ++i) {
+    (*calls)[i]["function"]["arguments"] = turn.calls[i].arguments;
+  }
+}
+
+// Whether this rendering of the turn shows everything that the turn said.
+bool shows(std::string_view rendered, const session::Turn& turn) {
+  const auto has = [&](std::string_view part) { return rendered.find(trimmed(part)) != std::string_view::npos; };
+  return has(turn.reasoning) && has(turn.content) &&
+         std::all_of(turn.calls.begin(), turn.calls.end(), [&](const auto& call) { return has(call.name); });
+}
+
+}  // namespace
+
+Continuation::Continuation(session::TurnMemory* memory, NamespaceId ns, Json& body) {
+  const std::vector<Digest> digests = conversation_digests(ns, body);
+  if (digests.empty()) return;
+  conversation_ = digests.back();
+  if (memory == nullptr) return;
+  Json& messages = body["messages"];
+  for (std::size_t i = 0; i < digests.size(); ++i) {
+    Json& message = messages[i];
+    if (!message.is_object() || message.value("role", Json()) != "assistant") continue;
+    auto turn = memory->find(digests[i]);
+    if (turn == nullptr) continue;
+    restore(message, *turn);
+    turns_.push_back(std::move(turn));
+  }
+}
+
+std::optional<Tokens> Continuation::tokens(const std::string& text, const engine::Tokenizer& tokenizer) const {
+  int tried = 0;
+  for (auto it = turns_.rbegin(); it != turns_.rend() && tried < kTurnsTried; ++it, ++tried) {
+    const session::Turn& turn = **it;
+    if (turn.prompt_bytes > text.size()) continue;
+    if (digest_of(std::string_view(text).substr(0, turn.prompt_bytes)) != turn.prompt_digest) continue;
+    // The answer goes up to where it was ended, by the token that ended it.
+    const std::string end = tokenizer.piece(turn.end_token, true);
+    const std::size_t at = end.empty() ? std::string::npos : text.find(end, turn.prompt_bytes);
+    if (at == std::string::npos) continue;
+    if (!shows(std::string_view(text).substr(turn.prompt_bytes, at - turn.prompt_bytes), turn)) continue;
+
+    Tokens tokens = *turn.prompt;
+    tokens.insert(tokens.end(), turn.generated.begin(), turn.generated.end());
+    // Text that begins with a special token is tokenized as it would be behind anything else.
+    const Tokens rest = tokenizer.tokenize(std::string_view(text).substr(at), false, true);
+    if (rest.empty() || rest.front() != turn.end_token) continue;
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
+    return tokens;
+  }
+  return std::nullopt;
+}
+
+}  // namespace coppice::api
