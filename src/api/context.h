@@ -1,16 +1,22 @@
-// What all handlers share. Immutable, so safe from any thread; exchanges keep it alive.
+// What all handlers share. Immutable, or with a lock of its own, so safe from any thread; exchanges keep it alive.
 #pragma once
 
 #include "api/auth.h"
+#include "api/response_store.h"
 #include "api/services.h"
 
 namespace coppice::api {
 
 struct Context {
-  explicit Context(Services wired) : services(std::move(wired)), keyring(services.api_keys) {}
+  explicit Context(Services wired)
+      : services(std::move(wired)),
+        keyring(services.api_keys),
+        responses(std::make_unique<ResponseStore>(services.limits.stored_responses_max,
+                                                  services.limits.stored_responses_bytes_max, services.metrics)) {}
 
   const Services services;
   const Keyring keyring;
+  const std::unique_ptr<ResponseStore> responses;
 };
 
 }  // namespace coppice::api

@@ -11,15 +11,15 @@ constexpr const char* kRetryAfterS = "1";
 struct Shape {
   int status;
   const char* type;
-  const char* code;  // null: none
+  const char* code;  // "": none
 };
 
 Shape shape_of(ErrorKind kind) {
   switch (kind) {
-    case ErrorKind::invalid_request: return {400, "invalid_request_error", nullptr};
+    case ErrorKind::invalid_request: return {400, "invalid_request_error", ""};
     case ErrorKind::context_overflow: return {400, "invalid_request_error", "context_length_exceeded"};
     case ErrorKind::unauthorized: return {401, "authentication_error", "invalid_api_key"};
-    case ErrorKind::not_found: return {404, "not_found_error", nullptr};
+    case ErrorKind::not_found: return {404, "not_found_error", ""};
     case ErrorKind::conflict: return {409, "invalid_request_error", "conflict"};
     case ErrorKind::method_not_allowed: return {405, "invalid_request_error", "method_not_allowed"};
     case ErrorKind::too_large: return {413, "invalid_request_error", "request_too_large"};
@@ -27,9 +27,9 @@ Shape shape_of(ErrorKind kind) {
     case ErrorKind::unavailable: return {503, "unavailable_error", "unavailable"};
     // A client that left reads nothing; one that is still there was cancelled by the server.
     case ErrorKind::cancelled: return {503, "unavailable_error", "cancelled"};
-    case ErrorKind::internal: return {500, "server_error", nullptr};
+    case ErrorKind::internal: return {500, "server_error", ""};
   }
-  return {500, "server_error", nullptr};
+  return {500, "server_error", ""};
 }
 
 const char* type_of(int status) {
@@ -43,12 +43,12 @@ const char* type_of(int status) {
   }
 }
 
-Json make_json(std::string_view message, const char* type, std::string_view param, const char* code) {
+Json make_json(std::string_view message, const char* type, std::string_view param, std::string_view code) {
   return {{"error",
            {{"message", message},
             {"type", type},
             {"param", param.empty() ? Json(nullptr) : Json(param)},
-            {"code", code == nullptr ? Json(nullptr) : Json(code)}}}};
+            {"code", code.empty() ? Json(nullptr) : Json(code)}}}};
 }
 
 }  // namespace
@@ -57,7 +57,8 @@ int http_status(ErrorKind kind) { return shape_of(kind).status; }
 
 Json error_json(const Error& error) {
   const Shape shape = shape_of(error.kind);
-  return make_json(error.message, shape.type, error.param, shape.code);
+  return make_json(error.message, shape.type, error.param,
+                   error.code.empty() ? std::string_view(shape.code) : error.code);
 }
 
 HttpResponse error_response(const Error& error) {
@@ -69,7 +70,7 @@ HttpResponse error_response(const Error& error) {
 }
 
 HttpResponse error_response(int status, std::string_view message) {
-  HttpResponse response = json_response(make_json(message, type_of(status), "", nullptr));
+  HttpResponse response = json_response(make_json(message, type_of(status), "", ""));
   response.status = status;
   if (status == 503) response.headers.emplace_back("Retry-After", kRetryAfterS);
   return response;

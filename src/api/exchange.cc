@@ -56,9 +56,18 @@ void Exchange::start() {
   // From here on errors come as events: no event was handled yet, as handling them waits for this task.
   responder_->start_stream("text/event-stream; charset=utf-8");
   streaming_ = true;
-  if (const auto interval_s = plan_.generation.ping_interval_s; interval_s > 0) {
-    responder_->set_keepalive(std::string(kSsePing), std::chrono::seconds(interval_s));
-  }
+  write(plan_.format->on_begin());
+  keep_alive();
+}
+
+void Exchange::keep_alive() {
+  const auto interval_s = plan_.generation.ping_interval_s;
+  if (interval_s <= 0) return;
+  const auto make = [weak = weak_from_this()] {
+    const auto self = weak.lock();
+    return self && !self->closed_ ? self->plan_.format->on_silence() : std::string{};
+  };
+  responder_->set_keepalive(make, std::chrono::seconds(interval_s));
 }
 
 Result<std::vector<sched::Request>> Exchange::make_requests() {

@@ -53,6 +53,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void set_seed(std::int32_t i);
   Result<void> submit(std::vector<sched::Request> requests);
   void start();
+  void keep_alive();
 
   void on_progress(std::size_t index, const sched::Progress& progress);
   void on_delta(std::size_t index, sched::TextDelta delta);

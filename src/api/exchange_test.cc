@@ -276,17 +276,18 @@ TEST(Exchange, NothingIsCancelledAfterItsEndAndNothingLeaks) {
 
 TEST(Exchange, SilentStreamsArePinged) {
   FakeServer server;
-  EXPECT_EQ(server.post("/completion", kStream)->keepalive,
-            (std::pair{std::string(": ping\n\n"), std::chrono::seconds(30)}));
+  const auto answer = server.post("/completion", kStream);
+  EXPECT_EQ(answer->make_keepalive(), ": ping\n\n");
+  EXPECT_EQ(answer->keepalive_interval, std::chrono::seconds(30));
   const auto pings = [&](const char* interval) {
     return server
         .post("/completion", R"({"prompt":"hi","stream":true,"sse_ping_interval":)" + std::string(interval) + "}")
-        ->keepalive.second.count();
+        ->keepalive_interval.count();
   };
   EXPECT_EQ(pings("5"), 5);
   EXPECT_EQ(pings("-1"), 0);
   EXPECT_EQ(pings("0"), 0);
-  EXPECT_EQ(server.post("/completion", R"({"prompt":"hi"})")->keepalive.first, "");
+  EXPECT_EQ(server.post("/completion", R"({"prompt":"hi"})")->make_keepalive, nullptr);
 }
 
 TEST(Exchange, OutputThatIsNoUtf8IsReplaced) {

@@ -8,6 +8,7 @@
 #include "api/fields.h"
 #include "api/json_text.h"
 #include "api/place_json.h"
+#include "api/responses_routes.h"
 
 namespace coppice::api {
 namespace {
@@ -64,13 +65,20 @@ Json explanation_json(const sched::Explanation& found, const sched::Placement& p
   };
 }
 
+// Which API a body is for shows in how it says its prompt.
+Result<CompletionDraft> read_any_draft(const Call& call, Json body) {
+  const FieldReader in(body);
+  const bool is_chat = in.find("messages") != nullptr;
+  if (!is_chat && in.find("prompt") == nullptr && in.find("input") != nullptr) return read_responses_draft(call, body);
+  return read_draft(call, is_chat ? ApiKind::chat : ApiKind::native, std::move(body));
+}
+
 }  // namespace
 
 Result<Inspection> post_explain(const Call& call) {
   auto body = parse_body(call.http.body);
   if (!body) return std::unexpected(body.error());
-  const bool is_chat = FieldReader(*body).find("messages") != nullptr;
-  auto draft = read_draft(call, is_chat ? ApiKind::chat : ApiKind::native, *std::move(body));
+  auto draft = read_any_draft(call, *std::move(body));
   if (!draft) return std::unexpected(draft.error());
   if (draft->prompts.size() > 1) {
     return invalid("'prompt' is a list of several prompts; one at a time can be explained", "prompt");

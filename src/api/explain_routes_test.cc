@@ -82,6 +82,7 @@ TEST_F(Explain, A14_ExplainsWhatTheRequestItselfWouldDo) {
       {"/completion", R"({"prompt":["a",5,"b"],"session_id":"s","parent_session_id":"p","cache_salt":"x"})"},
       {"/v1/completions", R"({"prompt":[1,2,3],"shared_pool_slot":1,"shared_prefix_n_tokens":2,"messages":null})"},
       {"/v1/chat/completions", R"({"messages":[{"role":"user","content":"hi"}],"stream":true,"n":2,"logprobs":true})"},
+      {"/v1/responses", R"({"instructions":"be brief","input":"hi","stream":true,"max_output_tokens":3})"},
   };
   for (const auto& [path, body] : cases) {
     for (const char* header : {"", "from-header"}) {

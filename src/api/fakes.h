@@ -107,15 +107,18 @@ class FakeParser final : public chat::OutputParser {
 class FakeTemplates final : public chat::Templates {
  public:
   std::string generation_prompt;  // after the last message, unless unwanted
+  mutable Json rendered;          // the last body
   std::function<bool(const Json& messages)> accepts = [](auto&) { return true; };
 
   Result<chat::Prompt> render(const Json& body) const override {
     auto messages = body.find("messages");
     if (messages == body.end() || !messages->is_array()) return invalid("'messages' must be an array", "messages");
+    rendered = body;
     if (!accepts(*messages)) return invalid("the template does not take these messages", "messages");
     chat::Prompt prompt;
     for (const Json& message : *messages) {
-      prompt.text += message.value("role", "") + ":" + message.value("content", "") + "\n";
+      const Json content = message.value("content", Json());
+      prompt.text += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + "\n";
     }
     if (body.value("add_generation_prompt", true)) prompt.text += generation_prompt;
     prompt.stops = {"<end>"};
@@ -176,8 +179,9 @@ class FakeResponder final : public Responder {
     return !reader_stuck;
   }
   void finish() override { finished = true; }
-  void set_keepalive(std::string bytes, std::chrono::seconds interval) override {
-    keepalive = {std::move(bytes), interval};
+  void set_keepalive(std::function<std::string()> make, std::chrono::seconds interval) override {
+    make_keepalive = std::move(make);
+    keepalive_interval = interval;
   }
   void post(std::function<void()> task) override { tasks.push_back(std::move(task)); }
   void on_gone(std::function<void()> callback) override { gone_callback = std::move(callback); }
@@ -219,7 +223,8 @@ class FakeResponder final : public Responder {
   int n_sent = 0;
   std::string stream_type, written;
   bool finished = false, reader_stuck = false;
-  std::pair<std::string, std::chrono::seconds> keepalive{};
+  std::function<std::string()> make_keepalive;  // null: none was asked for
+  std::chrono::seconds keepalive_interval{0};
   std::deque<std::function<void()>> tasks;
   std::function<void()> gone_callback;
 };

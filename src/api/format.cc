@@ -1,8 +1,11 @@
 #include "api/format.h"
 
+#include "api/json_text.h"
 #include "base/json.h"
 
 namespace coppice::api {
+
+std::string Format::on_silence() { return std::string(kSsePing); }
 
 Json progress_json(const sched::Progress& progress) {
   return {{"total", progress.total},

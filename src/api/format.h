@@ -56,6 +56,8 @@ class Format {
   virtual void on_accepted(const Json& /*body*/, const engine::SamplerFactory& /*samplers*/) {}
 
   // Streaming. Each returns the bytes to send, maybe none.
+  virtual std::string on_begin() { return {}; }  // before all else
+  virtual std::string on_silence();              // nothing was sent for a while; a comment, if not overridden
   virtual std::string on_progress(const Answer& answer, const sched::Progress& progress) = 0;
   virtual std::string on_delta(const Answer& answer, const sched::TextDelta& delta) = 0;
   virtual std::string on_finished(const Answer& answer, const sched::TextDelta& tail) = 0;

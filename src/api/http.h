@@ -44,9 +44,12 @@ class Responder {
   // disconnected).
   virtual bool write(std::string bytes) = 0;
   virtual void finish() = 0;
-  // While a stream is open, sends `bytes` (a whole SSE comment, say) whenever nothing was written for `interval`. Call
-  // after start_stream(); interval <= 0 or finish() ends it. Never splits a write(). May be left unimplemented.
-  virtual void set_keepalive(std::string bytes, std::chrono::seconds interval) { (void)bytes, (void)interval; }
+  // While a stream is open, writes what `make` returns (a whole SSE record) whenever nothing was written for
+  // `interval`. `make` runs like a posted task. Call after start_stream(); interval <= 0 or finish() ends it. May be
+  // left unimplemented.
+  virtual void set_keepalive(std::function<std::string()> make, std::chrono::seconds interval) {
+    (void)make, (void)interval;
+  }
 
   // Runs `task` on a server thread, after all earlier tasks of this exchange and never beside another of them.
   virtual void post(std::function<void()> task) = 0;

@@ -12,6 +12,7 @@
 #include "api/inspection.h"
 #include "api/model_routes.h"
 #include "api/pool_routes.h"
+#include "api/responses_routes.h"
 #include "api/session_routes.h"
 #include "api/text_routes.h"
 #include "api/tree_routes.h"
@@ -19,7 +20,7 @@
 namespace coppice::api {
 namespace {
 
-using Answering = Result<HttpResponse> (*)(const Context&, const HttpRequest&);
+using Answering = Result<HttpResponse> (*)(const Call&);
 using Planning = Result<CompletionPlan> (*)(const Call&);
 using Inspecting = Result<Inspection> (*)(const Call&);
 
@@ -33,16 +34,14 @@ struct Route {
   bool open = false;  // needs no API key
 };
 
-Result<HttpResponse> health(const Context&, const HttpRequest&) { return get_health(); }
-Result<HttpResponse> models(const Context& c, const HttpRequest&) { return get_models(c.services); }
-Result<HttpResponse> props(const Context& c, const HttpRequest&) { return get_props(c.services); }
-Result<HttpResponse> slots(const Context& c, const HttpRequest& r) { return get_slots(c.services, r); }
-Result<HttpResponse> metrics(const Context& c, const HttpRequest&) { return get_metrics(c.services); }
-Result<HttpResponse> tokenize(const Context& c, const HttpRequest& r) { return post_tokenize(c.services, r); }
-Result<HttpResponse> detokenize(const Context& c, const HttpRequest& r) { return post_detokenize(c.services, r); }
-Result<HttpResponse> apply_template(const Context& c, const HttpRequest& r) {
-  return post_apply_template(c.services, r);
-}
+Result<HttpResponse> health(const Call&) { return get_health(); }
+Result<HttpResponse> models(const Call& c) { return get_models(c.services()); }
+Result<HttpResponse> props(const Call& c) { return get_props(c.services()); }
+Result<HttpResponse> slots(const Call& c) { return get_slots(c.services(), c.http); }
+Result<HttpResponse> metrics(const Call& c) { return get_metrics(c.services()); }
+Result<HttpResponse> tokenize(const Call& c) { return post_tokenize(c.services(), c.http); }
+Result<HttpResponse> detokenize(const Call& c) { return post_detokenize(c.services(), c.http); }
+Result<HttpResponse> apply_template(const Call& c) { return post_apply_template(c.services(), c.http); }
 
 constexpr Route kRoutes[] = {
     {.method = "GET", .path = "/health", .answer = health, .open = true},
@@ -60,6 +59,10 @@ constexpr Route kRoutes[] = {
     {.method = "POST", .path = "/v1/completions", .plan = plan_completions},
     {.method = "POST", .path = "/v1/chat/completions", .plan = plan_chat},
     {.method = "POST", .path = "/chat/completions", .plan = plan_chat},
+    {.method = "POST", .path = "/v1/responses", .plan = plan_responses},
+    {.method = "POST", .path = "/responses", .plan = plan_responses},
+    {.method = "GET", .path = "/v1/responses/{name}", .answer = get_response},
+    {.method = "DELETE", .path = "/v1/responses/{name}", .answer = delete_response},
     {.method = "GET", .path = "/v1/pools", .inspect = list_pools},
     {.method = "POST", .path = "/v1/pools", .plan = plan_pool},
     {.method = "GET", .path = "/v1/pools/{name}", .inspect = get_pool},
@@ -159,7 +162,7 @@ void Router::dispatch(const HttpRequest& request, const std::shared_ptr<Responde
     if (!inspection) return responder->send(error_response(inspection.error()));
     return run_inspection(context_->services.engine, *std::move(inspection), responder);
   }
-  auto response = found.route->answer(*context_, request);
+  auto response = found.route->answer(call);
   responder->send(response ? *std::move(response) : error_response(response.error()));
 }
 

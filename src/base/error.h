@@ -28,6 +28,7 @@ struct Error {
   ErrorKind kind = ErrorKind::internal;
   std::string message;  // one sentence for a person; says what was wrong and, where it helps, what would be right
   std::string param;    // the request field at fault, or empty
+  std::string code;     // what an API calls this very error, where the kind alone does not say it; or empty
 };
 
 template <class T>

@@ -106,10 +106,10 @@ void Exchange::finish() {
   wake_();
 }
 
-void Exchange::set_keepalive(std::string bytes, std::chrono::seconds interval) {
+void Exchange::set_keepalive(std::function<std::string()> make, std::chrono::seconds interval) {
   {
     std::lock_guard lock(mutex_);
-    keepalive_bytes_ = std::move(bytes);
+    make_keepalive_.swap(make);
     keepalive_interval_ = interval;
     last_write_ = std::chrono::steady_clock::now();
   }
@@ -125,12 +125,13 @@ std::optional<Exchange::TimePoint> Exchange::keepalive_due() const {
 void Exchange::keep_alive_if_silent() {
   const auto due = keepalive_due();
   if (!due || std::chrono::steady_clock::now() < *due) return;
-  std::string bytes;
+  std::function<std::string()> make;
   {
     std::lock_guard lock(mutex_);
-    bytes = keepalive_bytes_;
+    make = make_keepalive_;
+    last_write_ = std::chrono::steady_clock::now();  // the task may have to wait; it must not be posted again meanwhile
   }
-  write(std::move(bytes));
+  post([self = shared_from_this(), make = std::move(make)] { self->write(make()); });
 }
 
 void Exchange::client_gone() {

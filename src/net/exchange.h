@@ -67,7 +67,7 @@ class Exchange final : public api::Responder, public std::enable_shared_from_thi
   void start_stream(std::string content_type) override;
   bool write(std::string bytes) override;
   void finish() override;
-  void set_keepalive(std::string bytes, std::chrono::seconds interval) override;
+  void set_keepalive(std::function<std::string()> make, std::chrono::seconds interval) override;
   void post(std::function<void()> task) override;
   void on_gone(std::function<void()> callback) override;
 
@@ -91,7 +91,7 @@ class Exchange final : public api::Responder, public std::enable_shared_from_thi
   bool keep_alive_;
   bool woken_ = false;  // a wake is on its way; take() clears it
   bool too_slow_ = false;
-  std::string keepalive_bytes_;
+  std::function<std::string()> make_keepalive_;
   std::chrono::seconds keepalive_interval_{0};  // <= 0: off
   TimePoint last_write_;
 };

@@ -50,7 +50,7 @@ TEST_F(StreamTest, SilentStreamIsKeptAliveUntilItEnds) {
   auto client = connect();
   const auto responder = begin(client);
   responder->start_stream("text/event-stream");
-  responder->set_keepalive(": ping\n\n", std::chrono::seconds{1});
+  responder->set_keepalive([] { return std::string(": ping\n\n"); }, std::chrono::seconds{1});
   responder->write("data: one\n\n");
   EXPECT_TRUE(client.wait_for("data: one\n\n"));
   EXPECT_TRUE(client.wait_for(": ping\n\n\r\n8\r\n: ping\n\n"));  // two in a row, each its own chunk

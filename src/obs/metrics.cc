@@ -57,6 +57,9 @@ Metrics::Metrics()
       queue_limit(gauge(*registry_, "coppice_queue_limit", "Requests that may wait; one more is refused.")),
       connections_open(gauge(*registry_, "coppice_connections_open", "Open client connections.")),
       sessions_known(gauge(*registry_, "coppice_sessions_known", "Sessions whose last prompt is remembered.")),
+      responses_stored(gauge(*registry_, "coppice_responses_stored", "Responses that can be continued by their id.")),
+      responses_stored_bytes(
+          gauge(*registry_, "coppice_responses_stored_bytes", "Bytes that stored responses and their input take.")),
       prompt_tokens(counter(*registry_, "coppice_prompt_tokens_total", "Prompt tokens of requests that began to run.")),
       prompt_tokens_computed(
           counter(*registry_, "coppice_prompt_tokens_computed_total", "Prompt tokens that the model evaluated.")),

@@ -37,6 +37,8 @@ class Metrics {
   prometheus::Gauge& queue_limit;
   prometheus::Gauge& connections_open;
   prometheus::Gauge& sessions_known;
+  prometheus::Gauge& responses_stored;
+  prometheus::Gauge& responses_stored_bytes;
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& prompt_tokens_computed;
   std::array<prometheus::Counter*, 5> prompt_tokens_reused;  // by source: slot, donor, pool, host, disk

@@ -48,8 +48,8 @@ struct Active {
   Request request;
   OutputText text;
   std::shared_ptr<const Tokens>
-      input;         // what has to be in the cells: the prompt, after a pause with the generated tokens
-  Tokens generated;  // sampled so far; the last one is not in the cells yet
+      input;                       // what has to be in the cells: the prompt, after a pause with the generated tokens
+  Tokens generated;                // sampled so far; the last one is not in the cells yet
   std::optional<Token> end_token;  // the sampled token that ended the generation
   Phase phase = Phase::queued;
   PrefixWait wait;               // in waiting_for_prefix

@@ -1,0 +1,60 @@
+#include "api/completion_plan.h"
+
+#include <atomic>
+#include <random>
+#include <utility>
+
+namespace coppice::api {
+
+std::string make_id(std::string_view prefix) {
+  static const std::uint64_t process = [] {
+    std::random_device device;
+    return (std::uint64_t{device()} << 32U) | device();
+  }();
+  static std::atomic<std::uint64_t> count{0};
+  std::string id(prefix);
+  for (const std::uint64_t part : {process, ++count}) {
+    for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[(part >> shift) & 0xFU];
+  }
+  return id;
+}
+
+FormatFacts make_facts(const Services& services, const CompletionDraft& draft, std::string_view id_prefix) {
+  const sched::Placement& placement = draft.placement;
+  return {.id = make_id(id_prefix),
+          .created_unix_s = services.unix_time_s(),
+          .model = services.model.id,
+          .build = services.model.build,
+          .n_ctx = services.model.n_ctx,
+          .session = {placement.session, placement.session_rule, placement.parent_session, draft.continued},
+          .generation = draft.generation,
+          .tokenizer = services.tokenizer};
+}
+
+CompletionPlan make_plan(CompletionDraft draft) {
+  CompletionPlan plan;
+  plan.prompts = std::move(draft.prompts);
+  plan.placement = std::move(draft.placement);
+  plan.text.stop = draft.generation.stop;
+  plan.generation = std::move(draft.generation);
+  plan.body = std::move(draft.body);
+  plan.turn = std::move(draft.turn);
+  return plan;
+}
+
+ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::string_view id_prefix) {
+  FormatFacts facts = make_facts(services, draft, id_prefix);
+  chat::Prompt prompt = *std::move(draft.chat);
+  CompletionPlan plan = make_plan(std::move(draft));
+  plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());
+  for (const std::string& word : prompt.constraint.preserved_tokens) {
+    // Words of several tokens are plain text and need no help.
+    if (const Tokens ids = services.tokenizer.tokenize(word, false, true); ids.size() == 1) {
+      plan.text.visible.insert(ids.front());
+    }
+  }
+  plan.constraint = prompt.constraint;
+  return {std::move(plan), std::move(facts), std::move(prompt)};
+}
+
+}  // namespace coppice::api
