@@ -4,6 +4,7 @@
 
 #include "api/continuation.h"
 #include "api/json_text.h"
+#include "api/normalise.h"
 #include "api/placement_fields.h"
 #include "api/prompts.h"
 
@@ -11,6 +12,7 @@ namespace coppice::api {
 namespace {
 
 Result<void> read_chat(const Services& services, CompletionDraft& draft) {
+  normalise_chat(draft.body);
   const bool exact = services.exact_continuation && services.turns != nullptr;
   const Continuation continuation(exact ? services.turns : nullptr, draft.placement.ns, draft.body);
   auto prompt = services.templates.render(draft.body);

@@ -44,6 +44,10 @@ CompletionPlan make_plan(CompletionDraft draft) {
 
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::string_view id_prefix) {
   FormatFacts facts = make_facts(services, draft, id_prefix);
+  return make_chat_plan(services, std::move(draft), std::move(facts));
+}
+
+ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatFacts facts) {
   chat::Prompt prompt = *std::move(draft.chat);
   CompletionPlan plan = make_plan(std::move(draft));
   plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());

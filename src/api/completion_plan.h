@@ -25,6 +25,7 @@ struct ChatPlan {
 };
 
 // REQUIRES: a draft of ApiKind::chat.
+ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatFacts facts);
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::string_view id_prefix);
 
 }  // namespace coppice::api

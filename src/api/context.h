@@ -4,6 +4,7 @@
 #include "api/auth.h"
 #include "api/response_store.h"
 #include "api/services.h"
+#include "api/turn_digest_memory.h"
 
 namespace coppice::api {
 
@@ -12,11 +13,13 @@ struct Context {
       : services(std::move(wired)),
         keyring(services.api_keys),
         responses(std::make_unique<ResponseStore>(services.limits.stored_responses_max,
-                                                  services.limits.stored_responses_bytes_max, services.metrics)) {}
+                                                  services.limits.stored_responses_bytes_max, services.metrics)),
+        turn_digests(services.limits.turn_digests_max) {}
 
   const Services services;
   const Keyring keyring;
   const std::unique_ptr<ResponseStore> responses;
+  mutable TurnDigestMemory turn_digests;
 };
 
 }  // namespace coppice::api

@@ -43,6 +43,23 @@ const char* type_of(int status) {
   }
 }
 
+const char* anthropic_type_of(int status) {
+  switch (status) {
+    case 401: return "authentication_error";
+    case 403: return "permission_error";
+    case 404: return "not_found_error";
+    case 413:
+    case 431: return "request_too_large";
+    case 429: return "rate_limit_error";
+    case 503: return "overloaded_error";
+    default: return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+Json anthropic_json(std::string_view message, int status) {
+  return {{"type", "error"}, {"error", {{"type", anthropic_type_of(status)}, {"message", message}}}};
+}
+
 Json make_json(std::string_view message, const char* type, std::string_view param, std::string_view code) {
   return {{"error",
            {{"message", message},
@@ -55,22 +72,37 @@ Json make_json(std::string_view message, const char* type, std::string_view para
 
 int http_status(ErrorKind kind) { return shape_of(kind).status; }
 
-Json error_json(const Error& error) {
-  const Shape shape = shape_of(error.kind);
-  return make_json(error.message, shape.type, error.param,
-                   error.code.empty() ? std::string_view(shape.code) : error.code);
+ErrorShape error_shape(std::string_view path) {
+  constexpr std::string_view kMessages = "/v1/messages", kHello = "/api/hello";
+  const bool messages =
+      path.starts_with(kMessages) && (path.size() == kMessages.size() || path[kMessages.size()] == '/');
+  return messages || path == kHello ? ErrorShape::anthropic : ErrorShape::openai;
 }
 
-HttpResponse error_response(const Error& error) {
-  HttpResponse response = json_response(error_json(error));
+ErrorShape error_shape(const HttpRequest& request) {
+  const bool shared = request.path.starts_with("/v1/models");
+  if (shared && !request.header("anthropic-version").empty()) return ErrorShape::anthropic;
+  return error_shape(std::string_view(request.path));
+}
+
+Json error_json(const Error& error, ErrorShape shape) {
+  if (shape == ErrorShape::anthropic) return anthropic_json(error.message, http_status(error.kind));
+  const Shape words = shape_of(error.kind);
+  return make_json(error.message, words.type, error.param,
+                   error.code.empty() ? std::string_view(words.code) : error.code);
+}
+
+HttpResponse error_response(const Error& error, ErrorShape shape) {
+  HttpResponse response = json_response(error_json(error, shape));
   response.status = http_status(error.kind);
   if (error.kind == ErrorKind::overloaded) response.headers.emplace_back("Retry-After", kRetryAfterS);
   if (error.kind == ErrorKind::unauthorized) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }
 
-HttpResponse error_response(int status, std::string_view message) {
-  HttpResponse response = json_response(make_json(message, type_of(status), "", ""));
+HttpResponse error_response(int status, std::string_view message, ErrorShape shape) {
+  HttpResponse response = json_response(shape == ErrorShape::anthropic ? anthropic_json(message, status)
+                                                                       : make_json(message, type_of(status), "", ""));
   response.status = status;
   if (status == 503) response.headers.emplace_back("Retry-After", kRetryAfterS);
   return response;

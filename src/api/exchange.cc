@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "api/errors.h"
-#include "api/json_text.h"
 
 namespace coppice::api {
 
@@ -205,7 +204,7 @@ void Exchange::fail(const Error& error) {
     write(plan_.format->on_error(error));
     responder_->finish();
   } else {
-    responder_->send(error_response(error));
+    responder_->send(plan_.format->refusal(error));
   }
   close();
 }

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/anthropic_request.h"
 #include "api/completion_draft.h"
 #include "api/fields.h"
 #include "api/json_text.h"
@@ -78,6 +79,10 @@ Result<CompletionDraft> read_any_draft(const Call& call, Json body) {
 Result<Inspection> post_explain(const Call& call) {
   auto body = parse_body(call.http.body);
   if (!body) return std::unexpected(body.error());
+  if (!call.http.header("anthropic-version").empty()) {
+    body = anthropic_to_chat(*body, AnthropicCall::count);
+    if (!body) return std::unexpected(body.error());
+  }
   auto draft = read_any_draft(call, *std::move(body));
   if (!draft) return std::unexpected(draft.error());
   if (draft->prompts.size() > 1) {

@@ -117,7 +117,7 @@ class FakeTemplates final : public chat::Templates {
     if (!accepts(*messages)) return invalid("the template does not take these messages", "messages");
     chat::Prompt prompt;
     for (const Json& message : *messages) {
-      const Json content = message.value("content", Json());
+      const Json content = message.value("content", Json(nullptr));
       prompt.text += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + "\n";
     }
     if (body.value("add_generation_prompt", true)) prompt.text += generation_prompt;

@@ -1,11 +1,14 @@
 #include "api/format.h"
 
+#include "api/errors.h"
 #include "api/json_text.h"
 #include "base/json.h"
 
 namespace coppice::api {
 
 std::string Format::on_silence() { return std::string(kSsePing); }
+
+HttpResponse Format::refusal(const Error& error) const { return error_response(error); }
 
 Json progress_json(const sched::Progress& progress) {
   return {{"total", progress.total},

@@ -4,9 +4,11 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/generation_fields.h"
+#include "api/http.h"
 #include "api/logprobs.h"
 #include "api/report_json.h"
 #include "base/json_fwd.h"
@@ -71,6 +73,7 @@ class Format {
 
   // Not streaming. REQUIRES: all are finished.
   virtual Json whole(const std::vector<Answer>& answers) = 0;
+  virtual HttpResponse refusal(const Error& error) const;
 };
 
 // {"total","cache","processed","time_ms"}

@@ -62,8 +62,9 @@ class Handler {
  public:
   virtual ~Handler() = default;
   virtual void handle(HttpRequest request, std::shared_ptr<Responder> responder) = 0;
-  // The answer to what net/ itself must refuse (bad HTTP, body over the limit, ...), in the shape of this API.
-  virtual HttpResponse refuse(int status, std::string_view message) = 0;
+  // The answer to what net/ itself must refuse (bad HTTP, body over the limit, ...), in the shape of the API that
+  // `path` belongs to; it is empty where the request did not come that far.
+  virtual HttpResponse refuse(int status, std::string_view message, std::string_view path) = 0;
 };
 
 }  // namespace coppice::api

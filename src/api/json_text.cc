@@ -74,6 +74,10 @@ Result<Json> parse_body(std::string_view body) {
 
 std::string to_sse(const Json& value) { return "data: " + to_text(value) + "\n\n"; }
 
+std::string to_event(const Json& value) {
+  return "event: " + value.at("type").get_ref<const std::string&>() + "\n" + to_sse(value);
+}
+
 bool is_utf8(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const auto byte = [&](std::size_t at) { return at < text.size() ? static_cast<unsigned char>(text[at]) : 0U; };

@@ -22,6 +22,8 @@ Result<Json> parse_json(std::string_view text, const std::string& what);
 
 // `value` as one server-sent event, "data: ...\n\n".
 std::string to_sse(const Json& value);
+// The same with a line "event: ..." before it, which names the value's "type". REQUIRES: it has one.
+std::string to_event(const Json& value);
 inline constexpr std::string_view kSseDone = "data: [DONE]\n\n";
 inline constexpr std::string_view kSsePing = ": ping\n\n";
 

@@ -1,5 +1,11 @@
 #include "api/model_routes.h"
 
+#include <fmt/chrono.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+
 #include "api/errors.h"
 #include "api/query.h"
 #include "base/json.h"
@@ -26,18 +32,21 @@ Json slot_json(const sched::SlotInfo& slot, const ModelFacts& model) {
   };
 }
 
-}  // namespace
+// "2026-01-31T12:00:00Z"
+std::string rfc3339(std::int64_t unix_s) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", std::chrono::sys_seconds(std::chrono::seconds(unix_s)));
+}
 
-HttpResponse get_health() { return json_response({{"status", "ok"}}); }
-
-HttpResponse get_models(const Services& services) {
-  const ModelFacts& model = services.model;
-  Json entry = {
+Json model_json(const ModelFacts& model) {
+  return {
       {"id", model.id},
       {"aliases", model.aliases},
       {"object", "model"},
       {"created", model.created_unix_s},
       {"owned_by", "coppice"},
+      {"type", "model"},
+      {"display_name", model.id},
+      {"created_at", rfc3339(model.created_unix_s)},
       {"meta",
        {{"architecture", model.architecture},
         {"description", model.description},
@@ -48,9 +57,26 @@ HttpResponse get_models(const Services& services) {
         {"n_params", model.n_params},
         {"size", model.file_bytes}}},
   };
+}
+
+}  // namespace
+
+HttpResponse get_health() { return json_response({{"status", "ok"}}); }
+
+HttpResponse get_models(const Services& services) {
   Json data = Json::array();
-  data.push_back(std::move(entry));
-  return json_response({{"object", "list"}, {"data", std::move(data)}});
+  data.push_back(model_json(services.model));
+  const std::string& id = services.model.id;
+  return json_response(
+      {{"object", "list"}, {"data", std::move(data)}, {"has_more", false}, {"first_id", id}, {"last_id", id}});
+}
+
+Result<HttpResponse> get_model(const Call& call) {
+  const ModelFacts& model = call.services().model;
+  const bool known = call.name == model.id || std::ranges::find(model.aliases, call.name) != model.aliases.end();
+  if (known) return json_response(model_json(model));
+  return fail(ErrorKind::not_found,
+              "there is no model '" + std::string(call.name) + "'; this server has '" + model.id + "'");
 }
 
 HttpResponse get_props(const Services& services) {

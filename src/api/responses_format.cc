@@ -115,6 +115,13 @@ Json ResponsesFormat::usage(const Answer& answer) const {
           {"total_tokens", report.prompt_tokens + report.predicted}};
 }
 
+// Item ids name their response, see ResponsesOutput.
+std::vector<std::string> ResponsesFormat::minted_ids(const Answer&) {
+  std::vector<std::string> ids{facts_.id};
+  for (const chat::ToolCall& call : parser_->message().tool_calls) ids.push_back(call.id);
+  return ids;
+}
+
 std::string ResponsesFormat::on_finished(const Answer& answer, const sched::TextDelta& tail) {
   std::string out = feed(tail.text, true);
   const bool complete = answer.stop != sched::StopKind::length;

@@ -36,6 +36,8 @@ class ResponsesFormat final : public Format {
   std::string on_end(const std::vector<Answer>& answers) override;
   std::string on_error(const Error& error) override;
   Json whole(const std::vector<Answer>& answers) override;
+  const chat::Message* message(const Answer&) override { return &parser_->message(); }
+  std::vector<std::string> minted_ids(const Answer& answer) override;
 
  private:
   std::string feed(std::string_view text, bool last);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "api/anthropic_routes.h"
 #include "api/call.h"
 #include "api/completion_routes.h"
 #include "api/errors.h"
@@ -35,6 +36,7 @@ struct Route {
 };
 
 Result<HttpResponse> health(const Call&) { return get_health(); }
+Result<HttpResponse> hello(const Call&) { return get_hello(); }
 Result<HttpResponse> models(const Call& c) { return get_models(c.services()); }
 Result<HttpResponse> props(const Call& c) { return get_props(c.services()); }
 Result<HttpResponse> slots(const Call& c) { return get_slots(c.services(), c.http); }
@@ -46,7 +48,9 @@ Result<HttpResponse> apply_template(const Call& c) { return post_apply_template(
 constexpr Route kRoutes[] = {
     {.method = "GET", .path = "/health", .answer = health, .open = true},
     {.method = "GET", .path = "/v1/health", .answer = health, .open = true},
+    {.method = "GET", .path = "/api/hello", .answer = hello, .open = true},
     {.method = "GET", .path = "/v1/models", .answer = models},
+    {.method = "GET", .path = "/v1/models/{name}", .answer = get_model},
     {.method = "GET", .path = "/models", .answer = models},
     {.method = "GET", .path = "/props", .answer = props},
     {.method = "GET", .path = "/slots", .answer = slots},
@@ -63,6 +67,8 @@ constexpr Route kRoutes[] = {
     {.method = "POST", .path = "/responses", .plan = plan_responses},
     {.method = "GET", .path = "/v1/responses/{name}", .answer = get_response},
     {.method = "DELETE", .path = "/v1/responses/{name}", .answer = delete_response},
+    {.method = "POST", .path = "/v1/messages", .plan = plan_messages},
+    {.method = "POST", .path = "/v1/messages/count_tokens", .answer = count_message_tokens},
     {.method = "GET", .path = "/v1/pools", .inspect = list_pools},
     {.method = "POST", .path = "/v1/pools", .plan = plan_pool},
     {.method = "GET", .path = "/v1/pools/{name}", .inspect = get_pool},
@@ -117,11 +123,13 @@ HttpResponse options_response(const std::string& allowed) {
 }
 
 HttpResponse no_route(const HttpRequest& request, const std::string& allowed) {
+  const ErrorShape shape = error_shape(request);
   if (allowed.empty()) {
-    return error_response(Error{ErrorKind::not_found, "there is no route " + request.method + " " + request.path, ""});
+    return error_response({ErrorKind::not_found, "there is no route " + request.method + " " + request.path, ""},
+                          shape);
   }
   HttpResponse response = error_response(
-      Error{ErrorKind::method_not_allowed, request.path + " takes " + allowed + ", not " + request.method, ""});
+      {ErrorKind::method_not_allowed, request.path + " takes " + allowed + ", not " + request.method, ""}, shape);
   response.headers.emplace_back("Allow", allowed);
   return response;
 }
@@ -130,40 +138,45 @@ HttpResponse no_route(const HttpRequest& request, const std::string& allowed) {
 
 Router::Router(Services services) : context_(std::make_shared<const Context>(std::move(services))) {}
 
-HttpResponse Router::refuse(int status, std::string_view message) { return error_response(status, message); }
+HttpResponse Router::refuse(int status, std::string_view message, std::string_view path) {
+  return error_response(status, message, error_shape(path));
+}
 
 void Router::handle(HttpRequest request, std::shared_ptr<Responder> responder) {
   try {
     dispatch(request, responder);
   } catch (const std::exception& e) {
     // Out of memory, or a bug: whatever it is, it stays with this request.
-    responder->send(error_response(Error{ErrorKind::internal, std::string("internal error: ") + e.what(), ""}));
+    const Error error{ErrorKind::internal, std::string("internal error: ") + e.what(), ""};
+    responder->send(error_response(error, error_shape(request)));
   }
 }
 
 void Router::dispatch(const HttpRequest& request, const std::shared_ptr<Responder>& responder) const {
   const Found found = find_route(request.method, request.path);
+  const auto send_error = [&](const Error& error) { responder->send(error_response(error, error_shape(request))); };
   if (request.method == "OPTIONS") return responder->send(options_response(found.allowed));
   std::string key;
   if (!found.open) {
     auto authorized = context_->keyring.authorize(request);
-    if (!authorized) return responder->send(error_response(authorized.error()));
+    if (!authorized) return send_error(authorized.error());
     key = *std::move(authorized);
   }
   if (found.route == nullptr) return responder->send(no_route(request, found.allowed));
   const Call call{*context_, request, key, found.name};
   if (found.route->plan != nullptr) {
     auto plan = found.route->plan(call);
-    if (!plan) return responder->send(error_response(plan.error()));
+    if (!plan) return send_error(plan.error());
     return Exchange::run(context_, *std::move(plan), responder);
   }
   if (found.route->inspect != nullptr) {
     auto inspection = found.route->inspect(call);
-    if (!inspection) return responder->send(error_response(inspection.error()));
+    if (!inspection) return send_error(inspection.error());
     return run_inspection(context_->services.engine, *std::move(inspection), responder);
   }
   auto response = found.route->answer(call);
-  responder->send(response ? *std::move(response) : error_response(response.error()));
+  if (!response) return send_error(response.error());
+  responder->send(*std::move(response));
 }
 
 }  // namespace coppice::api

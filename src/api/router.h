@@ -17,7 +17,7 @@ class Router final : public Handler {
   explicit Router(Services services);
 
   void handle(HttpRequest request, std::shared_ptr<Responder> responder) override;
-  HttpResponse refuse(int status, std::string_view message) override;
+  HttpResponse refuse(int status, std::string_view message, std::string_view path) override;
 
   const std::shared_ptr<const Context>& context() const { return context_; }
 

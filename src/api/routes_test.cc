@@ -93,7 +93,7 @@ TEST(Routes, RefusalsOfTheHttpLayerHaveTheSameShape) {
                                                {500, "server_error"},          {501, "not_supported_error"},
                                                {503, "unavailable_error"}};
   for (const auto& [status, type] : cases) {
-    const HttpResponse response = server.router->refuse(status, "too big \xff");
+    const HttpResponse response = server.router->refuse(status, "too big \xff", "");
     EXPECT_EQ(response.status, status);
     EXPECT_EQ(Json::parse(response.body)["error"]["type"], type);
     EXPECT_EQ(header(response, "Retry-After"), status == 503 ? "1" : "");

@@ -38,8 +38,9 @@ struct Limits {
   std::size_t cache_salt_bytes_max = 1024;
   std::size_t stored_responses_max = 4096;  // of /v1/responses with "store"; the ones not used for longest go first
   std::size_t stored_responses_bytes_max = std::size_t{256} << 20U;
-  std::int32_t prompts_max = 16;          // prompts in one /v1/completions request
-  std::int32_t sse_ping_interval_s = 30;  // comment lines while a stream is silent; <= 0: none
+  std::int32_t prompts_max = 16;           // prompts in one /v1/completions request
+  std::size_t turn_digests_max = 1 << 18;  // of earlier requests, to say what has changed since; 40 bytes each
+  std::int32_t sse_ping_interval_s = 30;   // comment lines while a stream is silent; <= 0: none
 };
 
 struct Services {

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "api/normalise.h"
 #include "api/prompts.h"
 #include "base/json.h"
 
@@ -74,7 +75,8 @@ Tokens common_prefix(const std::array<Json, 2>& bodies, const Services& services
 
 }  // namespace
 
-Result<Tokens> stable_prefix(const Json& body, const Services& services) {
+Result<Tokens> stable_prefix(Json body, const Services& services) {
+  normalise_chat(body);
   if (can_continue(body)) {
     if (Tokens common = common_prefix(continuations(body), services); !common.empty()) return common;
   }

@@ -3,7 +3,7 @@
 
 #include "api/services.h"
 #include "base/error.h"
-#include "base/json_fwd.h"
+#include "base/json.h"
 
 namespace coppice::api {
 
@@ -11,6 +11,6 @@ namespace coppice::api {
 // the conversation is rendered with two continuations, and their common beginning is taken. Where the template refuses
 // those, or the body itself says how it ends (add_generation_prompt, continue_final_message), it is rendered as it is,
 // without a generation prompt. Errors: as Templates::render; context_overflow.
-Result<Tokens> stable_prefix(const Json& body, const Services& services);
+Result<Tokens> stable_prefix(Json body, const Services& services);
 
 }  // namespace coppice::api

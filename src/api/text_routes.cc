@@ -3,6 +3,7 @@
 #include "api/errors.h"
 #include "api/fields.h"
 #include "api/json_text.h"
+#include "api/normalise.h"
 #include "api/prompts.h"
 #include "base/json.h"
 
@@ -58,6 +59,7 @@ Result<HttpResponse> post_detokenize(const Services& services, const HttpRequest
 Result<HttpResponse> post_apply_template(const Services& services, const HttpRequest& request) {
   auto body = parse_body(request.body);
   if (!body) return std::unexpected(body.error());
+  normalise_chat(*body);
   auto prompt = services.templates.render(*body);
   if (!prompt) return std::unexpected(prompt.error());
   return json_response({{"prompt", prompt->text}});

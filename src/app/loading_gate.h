@@ -15,7 +15,7 @@ class LoadingGate final : public api::Handler {
   void open(api::Handler& handler) { handler_.store(&handler, std::memory_order_release); }
 
   void handle(api::HttpRequest request, std::shared_ptr<api::Responder> responder) override;
-  api::HttpResponse refuse(int status, std::string_view message) override;
+  api::HttpResponse refuse(int status, std::string_view message, std::string_view path) override;
 
  private:
   std::atomic<api::Handler*> handler_{nullptr};

@@ -22,7 +22,7 @@ struct Echo final : api::Handler {
     response.body = request.path;
     responder->send(std::move(response));
   }
-  api::HttpResponse refuse(int, std::string_view) override {
+  api::HttpResponse refuse(int, std::string_view, std::string_view) override {
     api::HttpResponse response;
     response.status = 499;
     return response;
@@ -36,14 +36,14 @@ TEST(LoadingGate, IsUnavailableUntilItOpens) {
   ASSERT_EQ(responder->sent.size(), 1U);
   EXPECT_EQ(responder->sent[0].status, 503);
   EXPECT_THAT(responder->sent[0].body, testing::HasSubstr("Loading model"));
-  EXPECT_EQ(gate.refuse(413, "too large").status, 413);
+  EXPECT_EQ(gate.refuse(413, "too large", "").status, 413);
 
   Echo echo;
   gate.open(echo);
   gate.handle({.method = "GET", .path = "/health", .query = {}, .headers = {}, .body = {}}, responder);
   ASSERT_EQ(responder->sent.size(), 2U);
   EXPECT_EQ(responder->sent[1].body, "/health");
-  EXPECT_EQ(gate.refuse(413, "too large").status, 499);
+  EXPECT_EQ(gate.refuse(413, "too large", "/x").status, 499);
 }
 
 }  // namespace

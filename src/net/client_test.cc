@@ -142,14 +142,14 @@ void Client::reset() {
 
 void TestHandler::handle(api::HttpRequest request, std::shared_ptr<api::Responder> responder) {
   const auto route = routes.find(request.path);
-  if (route == routes.end()) return responder->send(refuse(404, "no such route"));
+  if (route == routes.end()) return responder->send(refuse(404, "no such route", request.path));
   route->second(std::move(request), std::move(responder));
 }
 
-api::HttpResponse TestHandler::refuse(int status, std::string_view message) {
+api::HttpResponse TestHandler::refuse(int status, std::string_view message, std::string_view path) {
   return {.status = status,
           .content_type = "application/json",
-          .headers = {},
+          .headers = {{"X-Path", std::string(path)}},
           .body = R"({"error":")" + std::string(message) + R"("})"};
 }
 

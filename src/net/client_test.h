@@ -65,7 +65,7 @@ class TestHandler final : public api::Handler {
   std::map<std::string, Route> routes;
 
   void handle(api::HttpRequest request, std::shared_ptr<api::Responder> responder) override;
-  api::HttpResponse refuse(int status, std::string_view message) override;
+  api::HttpResponse refuse(int status, std::string_view message, std::string_view path) override;
 };
 
 // A value that one thread leaves for another.

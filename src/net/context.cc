@@ -27,9 +27,9 @@ void Context::end_tasks() {
   ended_ = true;
 }
 
-api::HttpResponse Context::refusal(int status, std::string_view message) noexcept {
+api::HttpResponse Context::refusal(int status, std::string_view message, std::string_view path) noexcept {
   try {
-    return handler.refuse(status, message);
+    return handler.refuse(status, message, path);
   } catch (const std::exception& error) {
     obs::log_error("refusal failed", "status={} error={}", status, error.what());
   } catch (...) {

@@ -34,7 +34,7 @@ class Context {
   void end_tasks();
 
   // The handler's answer to what is refused here; a plain one should the handler fail.
-  api::HttpResponse refusal(int status, std::string_view message) noexcept;
+  api::HttpResponse refusal(int status, std::string_view message, std::string_view path) noexcept;
 
   void count_response(int status);
   void count_dropped_stream();

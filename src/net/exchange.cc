@@ -10,10 +10,10 @@ namespace coppice::net {
 
 Exchange::Exchange(std::shared_ptr<Context> context, Facts facts, std::function<void()> wake)
     : context_(std::move(context)),
-      facts_(facts),
+      facts_(std::move(facts)),
       wake_(std::move(wake)),
       tasks_(context_->io.get_executor()),
-      keep_alive_(facts.keep_alive) {}
+      keep_alive_(facts_.keep_alive) {}
 
 std::shared_ptr<api::Responder> Exchange::responder() {
   return {this, [self = shared_from_this()](api::Responder*) { self->give_up(); }};
@@ -187,7 +187,7 @@ void Exchange::run(const std::function<void()>& task) {
 
 void Exchange::give_up() {
   switch (state()) {
-    case State::open: send(context_->refusal(500, "The server failed to answer this request.")); return;
+    case State::open: send(context_->refusal(500, "The server failed to answer this request.", facts_.path)); return;
     case State::streaming:
       client_gone();
       wake_();

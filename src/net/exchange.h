@@ -38,6 +38,7 @@ class Exchange final : public api::Responder, public std::enable_shared_from_thi
     bool head_only = false;  // the answer has no body (HEAD)
     bool http_1_0 = false;   // no chunks: a stream ends with the connection
     bool keep_alive = true;  // the client's wish
+    std::string path;        // as it came
   };
 
   struct Output {

@@ -49,6 +49,19 @@ TEST_F(NetTest, ChunkedBodyOverTheLimitIsRefused) {
   expect_refusal(client.receive(), 413);
 }
 
+TEST_F(NetTest, ARefusalKnowsThePathIfItCameThatFar) {
+  options.body_bytes_max = 10;
+  start();
+  const auto path_of = [&](const std::string& request) {
+    auto client = connect();
+    client.send(request);
+    return client.receive().headers.at("x-path");
+  };
+  EXPECT_EQ(path_of("POST /echo?a=/b HTTP/1.1\r\nContent-Length: 11\r\n\r\n"), "/echo");
+  EXPECT_EQ(path_of("POST /echo HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nb\r\n0123456789a\r\n"), "/echo");
+  EXPECT_EQ(path_of("nonsense\r\n\r\n"), "");
+}
+
 TEST_F(NetTest, ContinueIsNotGrantedToABodyOverTheLimit) {
   options.body_bytes_max = 10;
   start();

@@ -25,6 +25,8 @@ bool peer_closed(int socket) {
   return ::poll(&watched, 1, 0) > 0;
 }
 
+std::string_view path_of(std::string_view target) { return target.substr(0, target.find('?')); }
+
 }  // namespace
 
 Session::Session(std::shared_ptr<Context> context, Socket socket)
@@ -154,7 +156,8 @@ void Session::begin_exchange() {
   const auto& message = parser_->get();
   const Exchange::Facts facts{.head_only = message.method() == http::verb::head,
                               .http_1_0 = message.version() < 11,
-                              .keep_alive = message.keep_alive()};
+                              .keep_alive = message.keep_alive(),
+                              .path = std::string(path_of(message.target()))};
   auto request = to_request(*parser_);
   if (!request) return refuse(400, request.error().message);
   exchange_ = std::make_shared<Exchange>(context_, facts, [weak = weak_from_this()] {
@@ -173,7 +176,9 @@ void Session::refuse(int status, std::string_view message) {
   state_ = State::refusal;
   context_->count_response(status);
   const bool head_only = parser_ && parser_->is_header_done() && parser_->get().method() == http::verb::head;
-  output_ = {.bytes = encode_response(context_->refusal(status, message), /*keep_alive=*/false, head_only),
+  // The target is known before the header is done: what makes a body too large stands in a later line.
+  const std::string_view path = parser_ ? path_of(parser_->get().target()) : std::string_view{};
+  output_ = {.bytes = encode_response(context_->refusal(status, message, path), /*keep_alive=*/false, head_only),
              .last = true,
              .close = true};
   written_bytes_ = 0;

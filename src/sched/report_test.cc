@@ -150,5 +150,28 @@ TEST(Report, UnknownSlotsAndPromptsThatNeverFitAreRefused) {
   EXPECT_TRUE(world.scheduler.check(world.make(tokens_of(1, 63))).has_value());
 }
 
+TEST(Report, ProgressBeginsWithWhatIsReused) {
+  struct Watcher final : EventSink {
+    void on_progress(const Progress& progress) override { seen.push_back(progress); }
+    void on_delta(TextDelta) override { EXPECT_FALSE(seen.empty()) << "the counts come before the first text"; }
+    void on_finished(Finished) override {}
+    void on_failed(Error) override {}
+    std::vector<Progress> seen;
+  };
+  World world;
+  world.ask(tokens_of(1, 40));
+  const auto watcher = std::make_shared<Watcher>();
+  Request request = world.make(tokens_of(1, 40) + tokens_of(2, 10));
+  request.report_progress = true;
+  request.sink = watcher;
+  world.scheduler.submit(std::move(request));
+  world.run();
+  ASSERT_GE(watcher->seen.size(), 2U);
+  EXPECT_EQ(watcher->seen.front().total, 50);
+  EXPECT_EQ(watcher->seen.front().reused, 40);
+  EXPECT_EQ(watcher->seen.front().processed, 40);
+  EXPECT_EQ(watcher->seen.back().processed, 50);
+}
+
 }  // namespace
 }  // namespace coppice::sched

@@ -55,7 +55,7 @@ struct Request {
   engine::ProbsOptions probs;
   std::int32_t n_predict = -1;      // tokens to generate; -1: until stop or a full context; 0: only evaluate the prompt
   Duration predict_limit{0};        // 0: none; else generation ends at the first line break after this much decoding
-  bool report_progress = false;     // send Progress events during prefill
+  bool report_progress = false;     // send Progress events: when prefill begins, and during it
   std::shared_ptr<EventSink> sink;  // kept until Finished or Failed was delivered
 };
 

@@ -165,6 +165,9 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   }
   a->started = true;
   a->report.slot = s.id;
+  if (a->request.report_progress) {
+    a->request.sink->on_progress({a->input_length(), a->report.reused(), a->report.reused(), Duration{0}});
+  }
   s.active = std::move(a);
   const TokenPos need = reserved_cells() + 1;
   while (sequences().free_cells() < need && evict_one(need - sequences().free_cells())) {
