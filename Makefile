@@ -18,10 +18,10 @@ build = cmake --build build -j $(jobs) --target
 # GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
 fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
 
-.PHONY: help setup program build serve test models microbench simulate check format tidy asan tsan clean distclean
+.PHONY: help setup program build serve test test-clients models microbench simulate check format tidy asan tsan clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 # A build without the tests needs none of their libraries. Once build/ is configured, it stays as it is.
 program:
@@ -40,6 +40,10 @@ test: ## build everything and run every test
 	@$(configure) -DCOPPICE_TESTS=ON
 	@$(build) all
 	@ctest --test-dir build --output-on-failure -j 2
+
+test-clients: program ## run the official OpenAI, Anthropic and Vercel AI libraries against the built-in model
+	@scripts/setup.sh --clients
+	@scripts/test_clients.sh
 
 models: ## write random-weight test models to build/models
 	@scripts/setup.sh

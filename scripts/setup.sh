@@ -3,8 +3,9 @@
 # prints the line to run and fails. When nothing is missing it uses no network. llama.cpp is not a package: cmake has
 # scripts/fetch_llama.sh bring it.
 #
-#   scripts/setup.sh [--test] [--dev] [--check]
+#   scripts/setup.sh [--test] [--clients] [--dev] [--check]
 #     --test    also what the tests need
+#     --clients also what the client libraries' tests need
 #     --dev     also clang-tidy and ccache
 #     --check   install nothing: say what is missing, and fail if anything is
 #   GPU=vulkan               also the Vulkan loader (the GPU's driver is yours to install, for CUDA as well)
@@ -17,6 +18,7 @@ build_needs=(g++:g++ cmake:cmake ninja-build:ninja 'libboost1.81-dev|libboost-de
   prometheus-cpp-dev libssl-dev)
 fetch_needs=(npm:npm git:git ca-certificates)
 test_needs=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev clang-format-19:clang-format-19 git:git)
+clients_needs=(npm:npm curl:curl)
 dev_needs=(clang-tidy-19:clang-tidy-19 clang-tidy-19:run-clang-tidy-19 ccache:ccache)
 
 installed() { [[ $(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null) == installed ]]; }
@@ -92,6 +94,7 @@ main() {
   for argument in "$@"; do
     case $argument in
       --test) needs+=("${test_needs[@]}") ;;
+      --clients) needs+=("${clients_needs[@]}") ;;
       --dev) needs+=("${dev_needs[@]}") ;;
       --check) check=1 ;;
       *) echo "setup: unknown argument $argument (see the head of scripts/setup.sh)" >&2; exit 2 ;;
