@@ -3,19 +3,13 @@
 #include <algorithm>
 
 #include "base/json.h"
+#include "base/trim.h"
 
 namespace coppice::api {
 namespace {
 
 // Looking at a turn costs a digest of its prompt's text; older ones than these are hardly ever the answer.
 constexpr int kTurnsTried = 4;
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
 
 void restore(Json& message, const session::Turn& turn) {
   if (!turn.reasoning.empty()) message["reasoning_content"] = turn.reasoning;

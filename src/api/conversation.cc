@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/json_text.h"
+#include "base/trim.h"
 
 namespace coppice::api {
 namespace {
@@ -12,13 +13,6 @@ namespace {
 constexpr const char* kShapes[] = {
     "tools",           "tool_choice", "chat_template_kwargs", "reasoning_effort", "parallel_tool_calls",
     "response_format", "json_schema"};
-
-std::string trimmed(std::string_view text) {
-  constexpr std::string_view kSpace = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kSpace);
-  if (begin == std::string_view::npos) return {};
-  return std::string(text.substr(begin, text.find_last_not_of(kSpace) - begin + 1));
-}
 
 // The text of a content field: a string, parts of type text, or nothing.
 std::string text_of(const Json& message) {
