@@ -2,6 +2,7 @@
 
 #include <openssl/sha.h>
 
+#include "api/normalise.h"
 #include "base/json.h"
 #include "base/json_text.h"
 #include "base/trim.h"
@@ -17,15 +18,9 @@ constexpr const char* kShapes[] = {
 // The text of a content field: a string, parts of type text, or nothing.
 std::string text_of(const Json& message) {
   const auto content = message.find("content");
-  if (content == message.end()) return {};
+  if (content == message.end() || content->is_null()) return {};
   if (content->is_string()) return content->get<std::string>();
-  if (!content->is_array()) return content->is_null() ? "" : to_text(*content);
-  std::string text;
-  for (const Json& part : *content) {
-    const auto piece = part.is_object() ? part.find("text") : part.end();
-    text += part.is_object() && piece != part.end() && piece->is_string() ? piece->get<std::string>() : to_text(part);
-  }
-  return text;
+  return joined_text(*content).value_or(to_text(*content));
 }
 
 // Keys sorted, no spaces: nlohmann::json, unlike our Json, orders its keys.

@@ -13,8 +13,6 @@ double RecomputeCostPolicy::worth(const Evictable& s, Shortage shortage) const {
   return chance * token_cost * (shortage == Shortage::cells ? 1 : s.exclusive);
 }
 
-double LeastRecentPolicy::worth(const Evictable& s, Shortage) const { return 1 / (1 + to_s(s.idle)); }
-
 std::optional<SeqId> choose_victim(std::span<const Evictable> sequences, Shortage shortage,
                                    const EvictionPolicy& policy) {
   std::optional<SeqId> victim;

@@ -48,12 +48,6 @@ class RecomputeCostPolicy final : public EvictionPolicy {
   double worth(const Evictable& sequence, Shortage shortage) const override;
 };
 
-// Least recently used first, whatever it costs. What other servers do; to compare with.
-class LeastRecentPolicy final : public EvictionPolicy {
- public:
-  double worth(const Evictable& sequence, Shortage shortage) const override;
-};
-
 // The one to give up; a wanted one only if there is no other. For cells, one that frees some at once if there is any:
 // cells that only sequences on this list share become free with the last of them.
 // Of equal ones the least recently touched. Nothing if there is none.

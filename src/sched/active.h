@@ -41,6 +41,13 @@ struct PrefixWait {
   TokenPos until = 0;  // tokens that its sequence has to hold: up to where the two prompts part
 };
 
+// The session that placement follows and records. The further ones of n completions stay out of it: the session is
+// where the first one runs, and its next turn goes there.
+inline std::optional<kv::SessionKey> session_of(const Placement& placement) {
+  if (placement.session.empty() || placement.is_fork) return std::nullopt;
+  return kv::SessionKey{placement.ns, placement.session};
+}
+
 struct Active {
   explicit Active(Request r, TimePoint now)
       : request(std::move(r)), text(std::move(request.text.stop)), input(request.prompt), arrived(now) {}
@@ -61,12 +68,7 @@ struct Active {
   bool started = false;          // was admitted at least once
 
   TokenPos input_length() const { return static_cast<TokenPos>(input->size()); }
-  // The session that placement follows and records. The further ones of n completions stay out of it: the session is
-  // where the first one runs, and its next turn goes there.
-  std::optional<kv::SessionKey> session() const {
-    if (request.placement.session.empty() || request.placement.is_fork) return std::nullopt;
-    return kv::SessionKey{request.placement.ns, request.placement.session};
-  }
+  std::optional<kv::SessionKey> session() const { return session_of(request.placement); }
 };
 
 }  // namespace coppice::sched

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "kv/prefix.h"
 #include "sched/scheduler.h"
 
 namespace coppice::sched {

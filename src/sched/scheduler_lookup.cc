@@ -7,11 +7,7 @@
 namespace coppice::sched {
 
 Scheduler::Lookup Scheduler::look_up(const Tokens& prompt, const Placement& placement) const {
-  Lookup lookup{prompt, placement, std::nullopt, sequences().tree().common(placement.ns, prompt)};
-  if (!placement.session.empty() && !placement.is_fork) {
-    lookup.session = kv::SessionKey{placement.ns, placement.session};
-  }
-  return lookup;
+  return {prompt, placement, session_of(placement), sequences().tree().common(placement.ns, prompt)};
 }
 
 // Slot choice (spec A1).
@@ -70,13 +66,15 @@ kv::ReuseQuery Scheduler::reuse_query(const Lookup& lookup, SlotId own_slot) con
     if (residency_.pools().of(seq) != nullptr) return 0;
     return residency_.is_parked(seq) ? 1 : sequences().leases().held(seq) ? 3 : 2;
   };
-  for (int wanted_rank = 0; wanted_rank <= 3; ++wanted_rank) {
-    for (std::int32_t i = 0; i < sequences().count(); ++i) {
-      const SeqId seq{i};
-      if (lookup.common[static_cast<std::size_t>(i)] == 0 || seq == own || rank(seq) != wanted_rank) continue;
-      query.others.push_back({holder(seq), wanted_rank == 0});
-    }
+  std::vector<std::pair<int, kv::ReuseQuery::Other>> ranked;
+  for (std::int32_t i = 0; i < sequences().count(); ++i) {
+    const SeqId seq{i};
+    if (lookup.common[static_cast<std::size_t>(i)] == 0 || seq == own) continue;
+    const int its = rank(seq);
+    ranked.push_back({its, {holder(seq), its == 0}});
   }
+  std::ranges::stable_sort(ranked, {}, &std::pair<int, kv::ReuseQuery::Other>::first);
+  for (const auto& [its, other] : ranked) query.others.push_back(other);
   return query;
 }
 

@@ -37,12 +37,9 @@ void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
 // A few tokens of the prompt before and after an index, as text.
 std::string Scheduler::text_window(const Tokens& prompt, TokenPos at) const {
   constexpr TokenPos kEachSide = 12;
-  std::string text;
+  const TokenPos begin = std::max(0, at - kEachSide);
   const TokenPos end = std::min(static_cast<TokenPos>(prompt.size()), at + kEachSide);
-  for (TokenPos i = std::max(0, at - kEachSide); i < end; ++i) {
-    text += tokenizer_.piece(prompt[static_cast<std::size_t>(i)], true);
-  }
-  return text;
+  return text_of({prompt.begin() + begin, prompt.begin() + end});
 }
 
 }  // namespace coppice::sched

@@ -70,42 +70,41 @@ void Sequences::take_cells_of(SeqId from, SeqId to, kv::CellMap::Range range) {
   cells_.share(from, to, range.begin, range.end);
 }
 
+std::vector<TokenPos> Sequences::held_in_common(SeqId seq) const {
+  std::vector<TokenPos> common = tree_.common_with(seq);
+  for (std::int32_t i = 0; i < count(); ++i) {
+    TokenPos& n = common[static_cast<std::size_t>(i)];
+    n = SeqId{i} == seq ? 0 : std::min({n, at(seq).length, at(SeqId{i}).length});
+  }
+  return common;
+}
+
 TokenPos Sequences::fold(SeqId seq) {
   if (!rewinds_anywhere() || !tree_.contains(seq)) return 0;
   const TokenPos before = cells_.used();
-  const std::vector<TokenPos> common = tree_.common_with(seq);
+  const std::vector<TokenPos> common = held_in_common(seq);
   for (std::int32_t i = 0; i < count(); ++i) {
-    const SeqId other{i};
-    if (other == seq) continue;
-    const TokenPos end = std::min({common[static_cast<std::size_t>(i)], at(seq).length, at(other).length});
-    for (auto range = cells_.first_difference(seq, other, 0, end); range;
-         range = cells_.first_difference(seq, other, range->end, end)) {
-      take_cells_of(seq, other, *range);
+    const TokenPos end = common[static_cast<std::size_t>(i)];
+    for (auto range = cells_.first_difference(seq, SeqId{i}, 0, end); range;
+         range = cells_.first_difference(seq, SeqId{i}, range->end, end)) {
+      take_cells_of(seq, SeqId{i}, *range);
     }
   }
   return before - cells_.used();
 }
 
 bool Sequences::covered(SeqId seq) const {
-  if (!rewinds_anywhere() || !tree_.contains(seq)) return at(seq).length == 0;
-  const std::vector<TokenPos> common = tree_.common_with(seq);
-  for (std::int32_t i = 0; i < count(); ++i) {
-    const SeqId other{i};
-    if (other != seq && std::min(common[static_cast<std::size_t>(i)], at(other).length) >= at(seq).length) return true;
-  }
-  return false;
+  if (at(seq).length == 0) return true;
+  return rewinds_anywhere() && tree_.contains(seq) && std::ranges::max(held_in_common(seq)) == at(seq).length;
 }
 
 std::vector<SeqId> Sequences::covered_by(SeqId seq) const {
   std::vector<SeqId> result;
   if (!rewinds_anywhere() || !tree_.contains(seq)) return result;
-  const std::vector<TokenPos> common = tree_.common_with(seq);
+  const std::vector<TokenPos> common = held_in_common(seq);
   for (std::int32_t i = 0; i < count(); ++i) {
-    const SeqId other{i};
-    const TokenPos length = at(other).length;
-    if (other != seq && length > 0 && std::min(common[static_cast<std::size_t>(i)], at(seq).length) >= length) {
-      result.push_back(other);
-    }
+    const TokenPos n = common[static_cast<std::size_t>(i)];
+    if (n > 0 && n == at(SeqId{i}).length) result.push_back(SeqId{i});
   }
   return result;
 }

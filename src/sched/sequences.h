@@ -104,6 +104,9 @@ class Sequences {
   Sequence& at(SeqId seq) { return sequences_[static_cast<std::size_t>(seq.value)]; }
   const Sequence& at(SeqId seq) const { return sequences_[static_cast<std::size_t>(seq.value)]; }
   bool rewinds_anywhere() const { return runner_.info().rewind == engine::Rewind::anywhere; }
+  // How many tokens each sequence and this one both hold as their beginning, by SeqId; 0 for itself. REQUIRES: it is in
+  // the tree.
+  std::vector<TokenPos> held_in_common(SeqId seq) const;
   void take_cells_of(SeqId from, SeqId to, kv::CellMap::Range range);
 
   engine::Runner& runner_;
