@@ -70,8 +70,8 @@ format: ## format the sources
 
 tidy: ## run clang-tidy over the sources
 	@scripts/setup.sh --test --dev
-	@$(configure) -DCOPPICE_TESTS=ON
-	@$(sources) | grep '\.cc$$' | xargs run-clang-tidy-19 -quiet -p build -j $(jobs)
+	@cmake --preset files
+	@$(sources) | grep '\.cc$$' | xargs run-clang-tidy-19 -quiet -p build-files -j $(jobs)
 
 asan: ## run every test under the address and undefined-behaviour sanitizers, in build-asan
 tsan: ## run every test under the thread sanitizer, in build-tsan
@@ -82,7 +82,7 @@ asan tsan:
 	@$(fixed_addresses) ctest --preset $@
 
 clean: ## remove what was built
-	rm -rf build build-asan build-tsan build-debug
+	rm -rf build build-asan build-tsan build-debug build-files
 
 distclean: clean ## and the fetched llama.cpp
 	rm -rf .deps

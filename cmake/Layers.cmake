@@ -12,6 +12,10 @@ if(COPPICE_WERROR)
 endif()
 target_include_directories(coppice_flags INTERFACE "${CMAKE_SOURCE_DIR}/src")
 
+# A short name of one test file may be a local name in the next. (A target, so that it comes after -Wshadow.)
+add_library(coppice_test_flags INTERFACE)
+target_compile_options(coppice_test_flags INTERFACE -Wno-shadow)
+
 # Where things are in this build, as macros for the program and the tests:
 #   COPPICE_BACKEND_DIR  folder of llama.cpp's compute backends
 #   COPPICE_DEMO_MODEL   the built-in model (the program looks beside itself first: ../share or share/coppice/)
@@ -41,6 +45,9 @@ endfunction()
 function(coppice_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
   coppice_program(${name} ${ARG_SOURCES})
+  if(COPPICE_UNITY)
+    target_link_libraries(${name} PRIVATE coppice_test_flags)
+  endif()
   target_link_libraries(${name} PRIVATE ${ARG_LIBS} GTest::gmock GTest::gtest_main)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 900)
 endfunction()

@@ -13,27 +13,23 @@
 namespace coppice::api {
 namespace {
 
-std::unexpected<Error> wrong(const std::string& param, const std::string& what) {
-  return invalid("'" + param + "' " + what, param);
-}
-
 // A block's text under `field`.
 Result<std::string> required_string(const Json& block, const char* field, const std::string& path) {
   const auto found = block.find(field);
-  if (found == block.end() || !found->is_string()) return wrong(path + "." + field, "must be a string");
+  if (found == block.end() || !found->is_string()) return wrong_field(path + "." + field, "must be a string");
   return found->get<std::string>();
 }
 
 Result<std::string> type_of(const Json& block, const std::string& path) {
-  if (!block.is_object()) return wrong(path, "must be an object with a type");
+  if (!block.is_object()) return wrong_field(path, "must be an object with a type");
   return required_string(block, "type", path);
 }
 
 std::unexpected<Error> refuse_block(const std::string& type, const std::string& path) {
   if (type == "image" || type == "document") {
-    return wrong(path, "is of type '" + type + "', but this server reads text only");
+    return wrong_field(path, "is of type '" + type + "', but this server reads text only");
   }
-  return wrong(path + ".type", "is '" + type + "', which is not supported here");
+  return wrong_field(path + ".type", "is '" + type + "', which is not supported here");
 }
 
 Result<Json> text_part(const Json& block, const std::string& path) {
@@ -45,7 +41,7 @@ Result<Json> text_part(const Json& block, const std::string& path) {
 // Calls read(block, type, path) for each block of a list, until one fails.
 template <class Read>
 Result<void> each_block(const Json& content, const std::string& path, Read read) {
-  if (!content.is_array()) return wrong(path, "must be a string or a list of content blocks");
+  if (!content.is_array()) return wrong_field(path, "must be a string or a list of content blocks");
   for (std::size_t i = 0; i < content.size(); ++i) {
     const std::string here = path + "[" + std::to_string(i) + "]";
     const auto type = type_of(content[i], here);
@@ -129,7 +125,7 @@ Result<Json> tool_call(const Json& block, const std::string& path) {
   if (!name) return std::unexpected(name.error());
   const auto input = block.find("input");
   const bool missing = input == block.end() || input->is_null();
-  if (!missing && !input->is_object()) return wrong(path + ".input", "must be an object");
+  if (!missing && !input->is_object()) return wrong_field(path + ".input", "must be an object");
   return Json{{"id", *id},
               {"type", "function"},
               {"function", {{"name", *name}, {"arguments", missing ? "{}" : to_text(*input)}}}};
@@ -185,13 +181,13 @@ Result<void> add_system(const Json& content, const std::string& path, Json& mess
 }
 
 Result<void> add_message(const Json& message, const std::string& path, Json& messages) {
-  if (!message.is_object()) return wrong(path, "must be an object");
+  if (!message.is_object()) return wrong_field(path, "must be an object");
   const Json role = message.value("role", Json());
   const auto content = message.find("content");
-  if (content == message.end() || content->is_null()) return wrong(path + ".content", "is required");
+  if (content == message.end() || content->is_null()) return wrong_field(path + ".content", "is required");
   const std::string here = path + ".content";
   if (role == "system") return add_system(*content, here, messages);
-  if (role != "user" && role != "assistant") return wrong(path + ".role", "must be user, assistant or system");
+  if (role != "user" && role != "assistant") return wrong_field(path + ".role", "must be user, assistant or system");
   if (content->is_string()) {
     messages.push_back({{"role", role}, {"content", *content}});
     return {};

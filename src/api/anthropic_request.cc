@@ -10,12 +10,12 @@
 #include "api/anthropic_messages.h"
 #include "api/fields.h"
 #include "base/json.h"
+#include "base/json_find.h"
 
 namespace coppice::api {
 namespace {
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
-constexpr std::size_t kNameBytesMax = 256;
 
 // Fields that have another form in a chat, and those of a chat that would ask for what a message has no room for.
 constexpr std::string_view kNotPassedOn[] = {"system",
@@ -42,27 +42,20 @@ constexpr std::string_view kNotPassedOn[] = {"system",
                                              "continue_final_message",
                                              "add_generation_prompt"};
 
-Result<void> wrong(const std::string& param, const std::string& what) {
-  return invalid("'" + param + "' " + what, param);
-}
-
-// A member that is there and not null, or nullptr.
-const Json* find(const Json& object, const char* name) { return FieldReader(object).find(name); }
-
 Result<void> read_tools(const Json& body, Json& chat) {
-  const Json* tools = find(body, "tools");
+  const Json* tools = find_field(body, "tools");
   if (tools == nullptr) return {};
-  if (!tools->is_array()) return wrong("tools", "must be a list");
+  if (!tools->is_array()) return wrong_field("tools", "must be a list");
   Json functions = Json::array();
   for (std::size_t i = 0; i < tools->size(); ++i) {
     const Json& tool = (*tools)[i];
     const std::string path = "tools[" + std::to_string(i) + "]";
-    if (!tool.is_object()) return wrong(path, "must be an object");
+    if (!tool.is_object()) return wrong_field(path, "must be an object");
     FieldReader in(tool, path + ".");
     // Tools with other types are run by Anthropic's servers, not by the client.
     const Json* type = in.find("type");
     if (type != nullptr && *type != "custom") continue;
-    Json function = {{"name", in.string("name", kNameBytesMax)}};
+    Json function = {{"name", in.string("name", kWordBytesMax)}};
     if (function["name"] == "") in.fail("name", "is required");
     if (const Json* description = in.find("description")) function["description"] = *description;
     if (const Json* schema = in.find("input_schema")) function["parameters"] = *schema;
@@ -74,15 +67,15 @@ Result<void> read_tools(const Json& body, Json& chat) {
 }
 
 Result<void> read_tool_choice(const Json& body, Json& chat) {
-  const Json* choice = find(body, "tool_choice");
+  const Json* choice = find_field(body, "tool_choice");
   if (choice == nullptr) return {};
-  if (!choice->is_object()) return wrong("tool_choice", "must be an object");
+  if (!choice->is_object()) return wrong_field("tool_choice", "must be an object");
   FieldReader in(*choice, "tool_choice.");
-  const std::string type = in.string("type", kNameBytesMax);
+  const std::string type = in.string("type", kWordBytesMax);
   if (type == "any") {
     chat["tool_choice"] = "required";
   } else if (type == "tool") {
-    const std::string name = in.string("name", kNameBytesMax);
+    const std::string name = in.string("name", kWordBytesMax);
     if (name.empty()) in.fail("name", "is required");
     chat["tool_choice"] = {{"type", "function"}, {"function", {{"name", name}}}};
   } else if (type == "auto" || type == "none") {
@@ -96,11 +89,11 @@ Result<void> read_tool_choice(const Json& body, Json& chat) {
 }
 
 Result<void> read_thinking(const Json& body, Json& chat) {
-  const Json* thinking = find(body, "thinking");
+  const Json* thinking = find_field(body, "thinking");
   if (thinking == nullptr) return {};
-  if (!thinking->is_object()) return wrong("thinking", "must be an object");
+  if (!thinking->is_object()) return wrong_field("thinking", "must be an object");
   FieldReader in(*thinking, "thinking.");
-  const std::string type = in.string("type", kNameBytesMax);
+  const std::string type = in.string("type", kWordBytesMax);
   const auto budget = in.integer("budget_tokens", 0, kInt32Max);
   if (type == "enabled" || type == "adaptive") {
     chat["enable_thinking"] = true;
@@ -115,9 +108,9 @@ Result<void> read_thinking(const Json& body, Json& chat) {
 }
 
 Result<void> read_format(const Json& format, const std::string& path, Json& chat) {
-  if (!format.is_object()) return wrong(path, "must be an object");
+  if (!format.is_object()) return wrong_field(path, "must be an object");
   FieldReader in(format, path + ".");
-  const std::string type = in.string("type", kNameBytesMax);
+  const std::string type = in.string("type", kWordBytesMax);
   if (type != "json_schema") in.fail("type", "must be json_schema");
   const Json* schema = in.find("schema");
   if (schema == nullptr || !schema->is_object()) in.fail("schema", "must be a JSON schema object");
@@ -127,11 +120,11 @@ Result<void> read_format(const Json& format, const std::string& path, Json& chat
 }
 
 Result<void> read_output(const Json& body, Json& chat) {
-  const Json* format = find(body, "output_format");
-  if (const Json* config = find(body, "output_config")) {
-    if (!config->is_object()) return wrong("output_config", "must be an object");
+  const Json* format = find_field(body, "output_format");
+  if (const Json* config = find_field(body, "output_config")) {
+    if (!config->is_object()) return wrong_field("output_config", "must be an object");
     FieldReader in(*config, "output_config.");
-    const std::string effort = in.string("effort", kNameBytesMax);
+    const std::string effort = in.string("effort", kWordBytesMax);
     if (in.error()) return std::unexpected(*in.error());
     // Templates print the word, and those that do know these three.
     if (!effort.empty()) chat["reasoning_effort"] = effort == "max" || effort == "xhigh" ? "high" : effort;
@@ -141,11 +134,11 @@ Result<void> read_output(const Json& body, Json& chat) {
 }
 
 Result<void> read_stops(const Json& body, Json& chat) {
-  const Json* stops = find(body, "stop_sequences");
+  const Json* stops = find_field(body, "stop_sequences");
   if (stops == nullptr) return {};
-  if (!stops->is_array()) return wrong("stop_sequences", "must be a list of strings");
+  if (!stops->is_array()) return wrong_field("stop_sequences", "must be a list of strings");
   if (!std::ranges::all_of(*stops, [](const Json& stop) { return stop.is_string(); })) {
-    return wrong("stop_sequences", "must be a list of strings");
+    return wrong_field("stop_sequences", "must be a list of strings");
   }
   chat["stop"] = *stops;
   return {};

@@ -17,8 +17,6 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::size_t kIdBytesMax = 256;
-
 Result<Json> read_chat_body(const Call& call, AnthropicCall kind) {
   auto body = parse_body(call.http.body);
   if (!body) return std::unexpected(body.error());
@@ -52,7 +50,7 @@ Result<std::optional<Json>> diagnose(const Call& call, const CompletionDraft& dr
   std::string previous;
   if (asked != nullptr && asked->is_object()) {
     FieldReader nested(*asked, "diagnostics.");
-    previous = nested.string("previous_message_id", kIdBytesMax);
+    previous = nested.string("previous_message_id", kWordBytesMax);
     if (nested.error()) return std::unexpected(*nested.error());
   } else if (asked != nullptr) {
     in.fail("diagnostics", "must be an object");

@@ -6,11 +6,11 @@
 namespace coppice::api {
 namespace {
 
-struct Case {
+struct BadRequest {
   std::string path, body, param, message_part;
 };
 
-void expect_refused(const Case& c) {
+void expect_refused(const BadRequest& c) {
   FakeServer server;
   auto answer = server.post(c.path, c.body);
   ASSERT_EQ(answer->n_sent, 1) << c.body;
@@ -98,7 +98,7 @@ TEST(BadInput, FieldsOfEveryCompletionRoute) {
 }
 
 TEST(BadInput, FieldsOfOneRoute) {
-  const Case cases[] = {
+  const BadRequest cases[] = {
       {"/completion", prompt_with(R"("logprobs":"x")"), "logprobs", "whole number"},
       {"/completion", prompt_with(R"("response_fields":[1])"), "response_fields", "array of strings"},
       {"/v1/completions", prompt_with(R"("echo":true)"), "echo", "not supported"},
@@ -120,7 +120,7 @@ TEST(BadInput, FieldsOfOneRoute) {
       {"/detokenize", R"({"tokens":[259]})", "tokens", "from 0 to 258"},
       {"/detokenize", R"({"tokens":[-1]})", "tokens", "from 0 to 258"},
   };
-  for (const Case& c : cases) expect_refused(c);
+  for (const BadRequest& c : cases) expect_refused(c);
 }
 
 TEST(BadInput, Prompts) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/json.h"
+#include "base/json_find.h"
 
 namespace coppice::api {
 
@@ -24,10 +25,11 @@ std::optional<std::int64_t> whole_number(const Json& value) {
   return std::nullopt;
 }
 
-const Json* FieldReader::find(const char* name) const {
-  auto it = object_.find(name);
-  return it == object_.end() || it->is_null() ? nullptr : &*it;
+std::unexpected<Error> wrong_field(const std::string& param, std::string_view what) {
+  return invalid(fmt::format("'{}' {}", param, what), param);
 }
+
+const Json* FieldReader::find(const char* name) const { return find_field(object_, name); }
 
 void FieldReader::fail(const char* name, std::string_view what) {
   if (error_) return;

@@ -15,6 +15,14 @@
 
 namespace coppice::api {
 
+// What names, ids and other words of a request may take, in bytes.
+inline constexpr std::size_t kWordBytesMax = 256;
+// No limit of its own for text: that of the body comes first.
+inline constexpr std::size_t kTextBytesMax = std::size_t{1} << 30U;
+
+// The error of one field: "'<param>' <what>", as in "'messages[2].role' must be a string".
+std::unexpected<Error> wrong_field(const std::string& param, std::string_view what);
+
 class FieldReader {
  public:
   // REQUIRES: `object` is a JSON object and outlives the reader. `prefix` comes before names in errors

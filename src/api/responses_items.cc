@@ -8,9 +8,6 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::size_t kNameBytesMax = 256;
-constexpr std::size_t kTextBytesMax = std::size_t{1} << 30U;  // the body's own limit comes first
-
 bool is_text_part(const std::string& type) {
   return type == "input_text" || type == "output_text" || type == "text" || type == "summary_text" ||
          type == "reasoning_text" || type == "refusal";
@@ -30,7 +27,7 @@ Error wrong_part(const std::string& type, const std::string& path) {
 Result<std::string> read_part(const Json& part, const std::string& path) {
   if (!part.is_object()) return invalid("'" + path + "' must be an object with a type", path);
   FieldReader in(part, path + ".");
-  const std::string type = in.string("type", kNameBytesMax);
+  const std::string type = in.string("type", kWordBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (!is_text_part(type)) return std::unexpected(wrong_part(type, path));
   const char* field = type == "refusal" ? "refusal" : "text";
@@ -80,7 +77,7 @@ void ResponsesMessages::add_instructions(const std::string& text) {
 Result<void> ResponsesMessages::add(const Json& item, const std::string& path) {
   if (!item.is_object()) return invalid("'" + path + "' must be an object", path);
   FieldReader in(item, path + ".");
-  const std::string type = in.string("type", kNameBytesMax);
+  const std::string type = in.string("type", kWordBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (type == "message" || (type.empty() && item.contains("role"))) return add_message(item, path);
   if (type.empty()) return invalid("'" + path + ".type' is required", path + ".type");
@@ -93,7 +90,7 @@ Result<void> ResponsesMessages::add(const Json& item, const std::string& path) {
 
 Result<void> ResponsesMessages::add_message(const Json& item, const std::string& path) {
   FieldReader in(item, path + ".");
-  const std::string role = in.string("role", kNameBytesMax);
+  const std::string role = in.string("role", kWordBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (role != "user" && role != "assistant" && role != "system" && role != "developer") {
     const std::string what = role.empty() ? "'" + path + ".role' is required" : "unknown role '" + role + "'";
@@ -130,8 +127,8 @@ Result<void> ResponsesMessages::add_reasoning(const Json& item, const std::strin
 
 Result<void> ResponsesMessages::add_call(const Json& item, const std::string& path, bool custom) {
   FieldReader in(item, path + ".");
-  const std::string name = in.string("name", kNameBytesMax), space = in.string("namespace", kNameBytesMax);
-  const std::string call_id = in.string("call_id", kNameBytesMax);
+  const std::string name = in.string("name", kWordBytesMax), space = in.string("namespace", kWordBytesMax);
+  const std::string call_id = in.string("call_id", kWordBytesMax);
   std::string arguments = in.string(custom ? "input" : "arguments", kTextBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (name.empty()) return invalid("'" + path + ".name' is required", path + ".name");
@@ -147,7 +144,7 @@ Result<void> ResponsesMessages::add_call(const Json& item, const std::string& pa
 
 Result<void> ResponsesMessages::add_call_output(const Json& item, const std::string& path) {
   FieldReader in(item, path + ".");
-  const std::string call_id = in.string("call_id", kNameBytesMax);
+  const std::string call_id = in.string("call_id", kWordBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (call_id.empty()) return invalid("'" + path + ".call_id' is required", path + ".call_id");
   const auto text = read_item_text(in.find("output"), path + ".output");

@@ -11,9 +11,6 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::size_t kWordBytesMax = 256;
-constexpr std::size_t kTextBytesMax = std::size_t{1} << 30U;  // the body's own limit comes first
-
 // Fields that are translated, and Chat Completions fields that mean nothing here. All others go through as they are:
 // sampling, placement, what names a session.
 constexpr std::string_view kNotPassedOn[] = {

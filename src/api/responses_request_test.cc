@@ -18,13 +18,13 @@ std::string messages_of(const std::string& input) {
   return request ? request->chat["messages"].dump() : request.error().message;
 }
 
-struct Case {
+struct Items {
   const char* input;
   const char* messages;
 };
 
 TEST(ResponsesRequest, ItemsBecomeMessages) {
-  const Case cases[] = {
+  const Items cases[] = {
       {R"("hi")", R"([{"role":"user","content":"hi"}])"},
       {R"([{"role":"user","content":"hi"}])", R"([{"role":"user","content":"hi"}])"},
       {R"([{"type":"message","role":"developer","content":[{"type":"input_text","text":"a"},{"type":"text","text":"b"}]}])",
@@ -37,7 +37,7 @@ TEST(ResponsesRequest, ItemsBecomeMessages) {
       {R"([{"role":"user","content":"a"},{"type":"web_search_call","id":"ws_1"},{"type":"future"},{"role":"user","content":"b"}])",
        R"([{"role":"user","content":"a"},{"role":"user","content":"b"}])"},
   };
-  for (const Case& c : cases) EXPECT_EQ(messages_of(c.input), c.messages) << c.input;
+  for (const Items& c : cases) EXPECT_EQ(messages_of(c.input), c.messages) << c.input;
 }
 
 // One answer of a model is one message again, whatever its items.
@@ -46,7 +46,7 @@ TEST(ResponsesRequest, ItemsOfOneAnswerAreOneMessage) {
   const std::string calls = R"("tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}])";
   const std::string say = R"({"type":"message","role":"assistant","content":"say"})";
   const std::string think = R"({"type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"t"}]})";
-  const Case cases[] = {
+  const Items cases[] = {
       {"think,say", R"([{"role":"assistant","content":"say","reasoning_content":"t"}])"},
       {"think,call", R"([{"role":"assistant","content":null,"reasoning_content":"t",CALLS}])"},
       {"think,say,call", R"([{"role":"assistant","content":"say","reasoning_content":"t",CALLS}])"},
@@ -63,7 +63,7 @@ TEST(ResponsesRequest, ItemsOfOneAnswerAreOneMessage) {
     }
     return text;
   };
-  for (const Case& c : cases) {
+  for (const Items& c : cases) {
     const std::string input = "[" + fill(fill(fill(c.input, "think", think), "call", call), "say,", say + ",") + "]";
     const std::string whole = fill(input, ",say]", "," + say + "]");
     EXPECT_EQ(messages_of(whole), fill(c.messages, "CALLS", calls)) << c.input;

@@ -21,7 +21,6 @@ namespace {
 
 using Stored = std::shared_ptr<const StoredResponse>;
 
-constexpr std::size_t kIdBytesMax = 256;
 constexpr const char* kInputItems = "/input_items";
 
 Error no_response(std::string_view id) {
@@ -92,11 +91,11 @@ struct Earlier {
 Result<Earlier> find_earlier(const Json& body, NamespaceId ns, ResponseStore& store) {
   Earlier out;
   FieldReader in(body);
-  const std::string previous = in.string("previous_response_id", kIdBytesMax);
+  const std::string previous = in.string("previous_response_id", kWordBytesMax);
   if (const Json* options = in.find("prompt_cache_options"); options != nullptr && options->is_object()) {
     FieldReader nested(*options, "prompt_cache_options.");
     if (nested.find("comparison_response_id") != nullptr) {
-      out.compared_id = nested.string("comparison_response_id", kIdBytesMax);
+      out.compared_id = nested.string("comparison_response_id", kWordBytesMax);
     }
     if (nested.error()) return std::unexpected(*nested.error());
   }
@@ -150,7 +149,7 @@ class Keeper {
 // The page of a list of items that the query asks for, newest first unless it says otherwise.
 Result<HttpResponse> list_items(Json items, std::string_view query) {
   QueryReader in(query);
-  const std::string order = in.string("order", kIdBytesMax), after = in.string("after", kIdBytesMax);
+  const std::string order = in.string("order", kWordBytesMax), after = in.string("after", kWordBytesMax);
   const auto limit = static_cast<std::size_t>(in.integer("limit", 1, 100, 20));
   if (in.error()) return std::unexpected(*in.error());
   if (order != "asc") std::reverse(items.begin(), items.end());

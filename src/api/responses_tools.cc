@@ -9,9 +9,6 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::size_t kNameBytesMax = 256;
-constexpr std::size_t kTextBytesMax = std::size_t{1} << 20U;
-
 std::string text_of(const Json& object, const char* field) {
   const auto it = object.find(field);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string{};
@@ -23,7 +20,7 @@ std::string join(const std::string& space, const std::string& name) {
 }
 
 Result<std::string> required_name(FieldReader& in, const std::string& path) {
-  std::string name = in.string("name", kNameBytesMax);
+  std::string name = in.string("name", kWordBytesMax);
   if (in.error()) return std::unexpected(*in.error());
   if (name.empty()) return invalid("'" + path + "name' is required", path + "name");
   return name;
@@ -52,7 +49,7 @@ class ToolReader {
   Result<void> add(const Json& tool, const std::string& path, const std::string& space) {
     if (!tool.is_object()) return invalid("'" + path + "' must be an object", path);
     FieldReader in(tool, path + ".");
-    const std::string type = in.string("type", kNameBytesMax);
+    const std::string type = in.string("type", kWordBytesMax);
     if (in.error()) return std::unexpected(*in.error());
     if (type.empty()) return invalid("'" + path + ".type' is required", path + ".type");
     if (type == "namespace" && space.empty()) return add_namespace(tool, in, path);

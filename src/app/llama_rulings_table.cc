@@ -7,7 +7,7 @@ namespace {
 
 using enum Fate;
 
-const std::vector<Ruling> kTable = {
+const std::vector<Ruling> kRulings = {
     // The model and where it comes from.
     {kept,
      "",
@@ -242,6 +242,6 @@ const std::vector<Ruling> kTable = {
 
 }  // namespace
 
-std::span<const Ruling> llama_rulings() { return kTable; }
+std::span<const Ruling> llama_rulings() { return kRulings; }
 
 }  // namespace coppice::app

@@ -50,7 +50,7 @@ Result<void> no_tier_yet(Command&, std::string_view text, bool) {
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
 
-const std::vector<OwnFlag> kTable = {
+const std::vector<OwnFlag> kOwnFlags = {
     {.group = "Serving",
      .names = {"--allow-no-key"},
      .env = "COPPICE_ALLOW_NO_KEY",
@@ -213,18 +213,18 @@ const std::vector<OwnFlag> kTable = {
 
 }  // namespace
 
-std::span<const OwnFlag> own_flags() { return kTable; }
+std::span<const OwnFlag> own_flags() { return kOwnFlags; }
 
 const OwnFlag* find_own_flag(std::string_view spelling) {
-  const auto found = std::ranges::find_if(kTable, [&](const OwnFlag& flag) {
+  const auto found = std::ranges::find_if(kOwnFlags, [&](const OwnFlag& flag) {
     return std::ranges::find(flag.names, spelling) != flag.names.end() ||
            (!flag.negation.empty() && flag.negation == spelling);
   });
-  return found == kTable.end() ? nullptr : &*found;
+  return found == kOwnFlags.end() ? nullptr : &*found;
 }
 
 Result<void> apply_own_environment(Command& command) {
-  for (const OwnFlag& flag : kTable) {
+  for (const OwnFlag& flag : kOwnFlags) {
     if (flag.env.empty()) continue;
     const std::string name(flag.env);
     const char* value = std::getenv(name.c_str());

@@ -8,12 +8,7 @@ namespace coppice::chat {
 namespace {
 
 using ::testing::HasSubstr;
-
-// With tool calls, thinking and nothing else peculiar.
-const Templates& qwen() {
-  static const auto made = testing::templates_of(testing::template_text("Qwen-Qwen3-0.6B"));
-  return *made;
-}
+using testing::qwen;
 
 void expect_error(const Templates& templates, const Json& body, const std::string& param, const std::string& words) {
   const auto prompt = templates.render(body);

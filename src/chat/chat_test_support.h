@@ -43,6 +43,12 @@ inline std::unique_ptr<Templates> templates_of(const std::string& source, Templa
   return made ? *std::move(made) : nullptr;
 }
 
+// A template with tool calls, thinking and nothing else peculiar.
+inline const Templates& qwen() {
+  static const auto made = templates_of(template_text("Qwen-Qwen3-0.6B"));
+  return *made;
+}
+
 inline Prompt must_render(const Templates& templates, const Json& body) {
   auto prompt = templates.render(body);
   EXPECT_TRUE(prompt.has_value()) << prompt.error().message << " (" << prompt.error().param << ")";

@@ -8,12 +8,6 @@
 
 namespace coppice::chat {
 
-const Json* find_field(const Json& object, std::string_view key) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(key);
-  return it == object.end() || it->is_null() ? nullptr : &*it;
-}
-
 Result<std::optional<std::string>> string_field(const Json& object, std::string_view key, const std::string& path) {
   const Json* value = find_field(object, key);
   if (value == nullptr) return std::nullopt;

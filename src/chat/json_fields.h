@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "base/json_find.h"
 #include "base/json_fwd.h"
 #include "base/json_text.h"
 
@@ -21,9 +22,6 @@ inline constexpr std::size_t json_depth_max = 64;
 // The most that the schemas of one request may cost together. Building the grammar of an object takes time with the
 // cube of its members (measured: 1,024 of them 8 s, 256 of them 0.25 s), so this is the sum of those cubes.
 inline constexpr std::uint64_t schema_cost_max = 100'000'000;
-
-// The member of `object` called `key`, or nullptr when it is missing, null, or `object` is no object.
-const Json* find_field(const Json& object, std::string_view key);
 
 // A missing or null field gives nullopt. Errors: invalid_request naming `path` + key.
 Result<std::optional<std::string>> string_field(const Json& object, std::string_view key, const std::string& path = {});

@@ -18,11 +18,7 @@ using testing::must_render;
 using testing::parse_pieces;
 using testing::parse_whole;
 using testing::pieces_of;
-
-const Templates& qwen() {
-  static const auto made = testing::templates_of(testing::template_text("Qwen-Qwen3-0.6B"));
-  return *made;
-}
+using testing::qwen;
 
 Prompt qwen_prompt() { return must_render(qwen(), ask("?", {{"tools", testing::weather_tools()}})); }
 

@@ -19,12 +19,12 @@ using testing::parse_whole;
 using testing::weather_tools;
 using GrammarKind = engine::ChatConstraint::GrammarKind;
 
-std::unique_ptr<Templates> qwen(TemplateSettings settings = testing::counting_ids()) {
+std::unique_ptr<Templates> fresh_qwen(TemplateSettings settings = testing::counting_ids()) {
   return testing::templates_of(testing::template_text("Qwen-Qwen3-0.6B"), std::move(settings));
 }
 
 TEST(RenderOptions, PlainChatHasNoGrammar) {
-  const Prompt prompt = must_render(*qwen(), ask("Hi."));
+  const Prompt prompt = must_render(*fresh_qwen(), ask("Hi."));
   EXPECT_EQ(prompt.text, "<|im_start|>user\nHi.<|im_end|>\n<|im_start|>assistant\n");
   EXPECT_EQ(prompt.constraint.grammar_kind, GrammarKind::none);
   EXPECT_EQ(prompt.constraint.generation_prompt, "<|im_start|>assistant\n");
@@ -34,7 +34,7 @@ TEST(RenderOptions, PlainChatHasNoGrammar) {
 }
 
 TEST(RenderOptions, ToolChoiceDecidesTheGrammar) {
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   const Json tools = {{"tools", weather_tools()}};
   const auto with = [&](const Json& choice) {
     Json more = tools;
@@ -54,7 +54,7 @@ TEST(RenderOptions, ToolChoiceDecidesTheGrammar) {
 
 // Only what the model may call changes: a prompt with fewer tools would share nothing with the turns before.
 TEST(RenderOptions, AForcedToolKeepsThePrompt) {
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   const Prompt automatic = must_render(*templates, ask("Hi.", {{"tools", weather_tools()}}));
   Json more = {{"tools", weather_tools()},
                {"tool_choice", {{"type", "function"}, {"function", {{"name", "get_weather"}}}}}};
@@ -66,7 +66,7 @@ TEST(RenderOptions, AForcedToolKeepsThePrompt) {
 }
 
 TEST(RenderOptions, ParallelToolCallsCanBeForbidden) {
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   const auto grammar = [&](bool parallel) {
     const Json more = {{"tools", weather_tools()}, {"tool_choice", "required"}, {"parallel_tool_calls", parallel}};
     return must_render(*templates, ask("Hi.", more)).constraint.grammar;
@@ -75,7 +75,7 @@ TEST(RenderOptions, ParallelToolCallsCanBeForbidden) {
 }
 
 TEST(RenderOptions, SchemasAndGrammars) {
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   const Json schema = Json::parse(R"({"type":"object","properties":{"answer_word":{"type":"string"}}})");
   const Prompt by_format = must_render(
       *templates, ask("Hi.", {{"response_format", {{"type", "json_schema"}, {"json_schema", {{"schema", schema}}}}}}));
@@ -100,19 +100,19 @@ TEST(RenderOptions, SchemasWorkWithoutTheTemplatesHelp) {
 
 TEST(RenderOptions, ThinkingCanBeSwitchedOff) {
   const std::string off = "<|im_start|>user\nHi.<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n";
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   EXPECT_EQ(must_render(*templates, ask("Hi.", {{"reasoning_effort", "none"}})).text, off);
   EXPECT_EQ(must_render(*templates, ask("Hi.", {{"enable_thinking", false}})).text, off);
   EXPECT_EQ(must_render(*templates, ask("Hi.", {{"chat_template_kwargs", {{"enable_thinking", false}}}})).text, off);
 
   TemplateSettings settings;
   settings.template_kwargs["enable_thinking"] = "false";  // what --reasoning off does
-  const auto quiet = qwen(settings);
+  const auto quiet = fresh_qwen(settings);
   EXPECT_EQ(must_render(*quiet, ask("Hi.")).text, off);
   EXPECT_NE(must_render(*quiet, ask("Hi.", {{"enable_thinking", true}})).text, off);
 
   settings.template_kwargs["enable_thinking"] = "true";
-  EXPECT_EQ(must_render(*qwen(settings), ask("Hi.", {{"reasoning_effort", "none"}})).text, off);
+  EXPECT_EQ(must_render(*fresh_qwen(settings), ask("Hi.", {{"reasoning_effort", "none"}})).text, off);
 }
 
 TEST(RenderOptions, TemplateArgumentsOfTheRequestWin) {
@@ -127,7 +127,7 @@ TEST(RenderOptions, ReasoningBudgetComesFromTheRequestOrTheServer) {
   TemplateSettings settings;
   settings.reasoning_budget_tokens = 70;
   settings.reasoning_budget_message = "Enough.";
-  const auto templates = qwen(settings);
+  const auto templates = fresh_qwen(settings);
   EXPECT_EQ(must_render(*templates, ask("Hi.")).constraint.reasoning_budget_tokens, 70);
   const auto own = must_render(*templates, ask("Hi.", {{"reasoning_budget_tokens", 9}})).constraint;
   EXPECT_EQ(own.reasoning_budget_tokens, 9);
@@ -138,7 +138,7 @@ TEST(RenderOptions, ReasoningBudgetComesFromTheRequestOrTheServer) {
 }
 
 TEST(RenderOptions, ReasoningFormatNoneLeavesThoughtsInTheContent) {
-  const auto templates = qwen();
+  const auto templates = fresh_qwen();
   const std::string output = "<think>\nHm.\n</think>\n\nYes.";
   const Prompt split = must_render(*templates, ask("Hi."));
   EXPECT_EQ(describe(parse_whole(*templates, split, output)), "reasoning[Hm.\n] content[Yes.]");

@@ -9,7 +9,7 @@
 namespace coppice::engine {
 namespace {
 
-constexpr int kDepthMax = 100;
+constexpr int kSchemaDepthMax = 100;
 constexpr int kRefHopsMax = 16;
 constexpr std::size_t kPropertiesMax = 300;  // of one object; the converter's work grows with their cube
 constexpr std::int64_t kNodesMax = 100'000;  // JSON values, counted as often as the converter visits them
@@ -67,7 +67,7 @@ bool json_depth_within(const Json& value, int depth_max) {
 
 Result<void> check_json_schema(const Json& schema, const std::string& param) {
   if (!schema.is_object() && !schema.is_boolean()) return invalid("a JSON schema must be an object", param);
-  if (!json_depth_within(schema, kDepthMax)) return invalid("the JSON schema is nested too deeply", param);
+  if (!json_depth_within(schema, kSchemaDepthMax)) return invalid("the JSON schema is nested too deeply", param);
   std::int64_t nodes = 0;
   std::vector<std::pair<const Json*, std::int64_t>> work{{&schema, 1}};
   while (!work.empty()) {

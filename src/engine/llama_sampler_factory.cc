@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/json_find.h"
 #include "common.h"
 #include "engine/gbnf_check.h"
 #include "engine/json_schema_check.h"
@@ -26,11 +27,6 @@ namespace coppice::engine {
 namespace {
 
 using Params = common_params_sampling;
-
-const Json* find(const Json& body, const char* name) {
-  const auto it = body.find(name);
-  return it == body.end() || it->is_null() ? nullptr : &*it;
-}
 
 Result<std::string> read_text(const Json& value, const char* name) {
   if (!value.is_string()) return invalid("\"" + std::string(name) + "\" must be a string", name);
@@ -49,18 +45,18 @@ Result<std::string> schema_to_grammar(const Json& schema, const char* param) {
 // OpenAI's response_format, on routes without a chat template.
 Result<common_grammar> read_response_format(const Json& format) {
   constexpr const char* kName = "response_format";
-  const Json* type = format.is_object() ? find(format, "type") : nullptr;
+  const Json* type = format.is_object() ? find_field(format, "type") : nullptr;
   if (type == nullptr || !type->is_string())
     return invalid("\"response_format\" must be an object with a \"type\"", kName);
   const Json* schema = nullptr;
   static const Json kAnyObject = {{"type", "object"}};
   if (*type == "text") return common_grammar{};
   if (*type == "json_object") {
-    schema = find(format, "schema");
+    schema = find_field(format, "schema");
     if (schema == nullptr) schema = &kAnyObject;
   } else if (*type == "json_schema") {
-    const Json* wrapper = find(format, "json_schema");
-    schema = wrapper != nullptr && wrapper->is_object() ? find(*wrapper, "schema") : nullptr;
+    const Json* wrapper = find_field(format, "json_schema");
+    schema = wrapper != nullptr && wrapper->is_object() ? find_field(*wrapper, "schema") : nullptr;
     if (schema == nullptr) return invalid("\"response_format\" needs \"json_schema\" with a \"schema\"", kName);
   } else {
     return invalid("\"response_format\": the type must be text, json_object or json_schema", kName);
@@ -87,15 +83,15 @@ struct ReasoningTags {
 
 Result<ReasoningTags> read_reasoning_tags(const Json& body) {
   ReasoningTags tags;
-  if (const Json* start = find(body, "reasoning_budget_start_tag")) {
+  if (const Json* start = find_field(body, "reasoning_budget_start_tag")) {
     auto text = read_text(*start, "reasoning_budget_start_tag");
     if (!text) return std::unexpected(text.error());
     tags.start = *std::move(text);
   }
   constexpr std::size_t kEndsMax = 16;
   const char* name = "reasoning_budget_end_tags";
-  const Json* ends = find(body, name);
-  if (ends == nullptr) ends = find(body, name = "reasoning_budget_end_tag");
+  const Json* ends = find_field(body, name);
+  if (ends == nullptr) ends = find_field(body, name = "reasoning_budget_end_tag");
   if (ends == nullptr) return tags;
   const Json list = ends->is_array() ? *ends : Json::array({*ends});
   if (list.size() > kEndsMax) return invalid("\"" + std::string(name) + "\" may have at most 16 entries", name);
@@ -147,15 +143,15 @@ class LlamaSamplerFactory final : public SamplerFactory {
 
 // A grammar of the body's own, when the chat template brought none.
 Result<void> LlamaSamplerFactory::read_grammar(const Json& body, Params& to) const {
-  if (const Json* value = find(body, "grammar")) {
+  if (const Json* value = find_field(body, "grammar")) {
     auto text = read_text(*value, "grammar");
     if (!text) return std::unexpected(text.error());
     to.grammar = text->empty() ? common_grammar{} : common_grammar(COMMON_GRAMMAR_TYPE_USER, *std::move(text));
-  } else if (const Json* schema = find(body, "json_schema")) {
+  } else if (const Json* schema = find_field(body, "json_schema")) {
     auto grammar = schema_to_grammar(*schema, "json_schema");
     if (!grammar) return std::unexpected(grammar.error());
     to.grammar = common_grammar(COMMON_GRAMMAR_TYPE_OUTPUT_FORMAT, *std::move(grammar));
-  } else if (const Json* format = find(body, "response_format")) {
+  } else if (const Json* format = find_field(body, "response_format")) {
     auto grammar = read_response_format(*format);
     if (!grammar) return std::unexpected(grammar.error());
     if (!grammar->empty()) to.grammar = *std::move(grammar);
@@ -166,13 +162,13 @@ Result<void> LlamaSamplerFactory::read_grammar(const Json& body, Params& to) con
 // "grammar_lazy" with "grammar_triggers", each {"type": 0, "token": id} or {"type": 1, "value": word}. Patterns are
 // llama.cpp's own business: a regular expression from a client could keep it busy for ever.
 Result<void> LlamaSamplerFactory::read_triggers(const Json& body, Params& to) const {
-  const Json* lazy = find(body, "grammar_lazy");
+  const Json* lazy = find_field(body, "grammar_lazy");
   if (lazy == nullptr) return {};
   if (!lazy->is_boolean()) return invalid("\"grammar_lazy\" must be true or false", "grammar_lazy");
   to.grammar_lazy = lazy->get<bool>();
   if (!to.grammar_lazy) return {};
   constexpr const char* kName = "grammar_triggers";
-  const Json* triggers = find(body, kName);
+  const Json* triggers = find_field(body, kName);
   if (triggers == nullptr || !triggers->is_array() || triggers->empty() || triggers->size() > 64) {
     return invalid("\"grammar_lazy\" needs \"grammar_triggers\", an array of 1 to 64 triggers", kName);
   }
@@ -231,8 +227,8 @@ void LlamaSamplerFactory::add_constraint(const ChatConstraint& constraint, Param
 Result<void> LlamaSamplerFactory::read_reasoning(const Json& body, const ChatConstraint& constraint, Params& to) const {
   constexpr std::int64_t kMax = 1 << 30;
   const char* name = "reasoning_budget_tokens";
-  const Json* value = find(body, name);
-  if (value == nullptr) value = find(body, name = "thinking_budget_tokens");
+  const Json* value = find_field(body, name);
+  if (value == nullptr) value = find_field(body, name = "thinking_budget_tokens");
   if (value != nullptr) {
     const auto budget = read_integer(*value, name);
     if (!budget) return std::unexpected(budget.error());
@@ -240,7 +236,7 @@ Result<void> LlamaSamplerFactory::read_reasoning(const Json& body, const ChatCon
     to.reasoning_budget_tokens = static_cast<std::int32_t>(std::min(*budget, kMax));
   }
   std::string message = to.reasoning_budget_message;
-  if (const Json* text = find(body, "reasoning_budget_message")) {
+  if (const Json* text = find_field(body, "reasoning_budget_message")) {
     auto given = read_text(*text, "reasoning_budget_message");
     if (!given) return std::unexpected(given.error());
     message = *std::move(given);
@@ -320,9 +316,9 @@ Result<std::unique_ptr<Sampler>> LlamaSamplerFactory::make(const Json& body, con
   auto params = params_of(body, constraint);
   if (!params) return std::unexpected(params.error());
   const std::string param = !constraint.grammar.empty() && body.contains("tools") ? "tools"
-                            : find(body, "grammar") != nullptr                    ? "grammar"
-                            : find(body, "json_schema") != nullptr                ? "json_schema"
-                            : find(body, "response_format") != nullptr            ? "response_format"
+                            : find_field(body, "grammar") != nullptr              ? "grammar"
+                            : find_field(body, "json_schema") != nullptr          ? "json_schema"
+                            : find_field(body, "response_format") != nullptr      ? "response_format"
                                                                                   : "";
   if (auto r = check_grammar(*params, param); !r) return std::unexpected(r.error());
   common_sampler* chain = common_sampler_init(model_, *params);

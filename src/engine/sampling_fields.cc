@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "base/json.h"
+#include "base/json_find.h"
 #include "common.h"
 #include "engine/sampling_values.h"
 
@@ -141,12 +142,6 @@ struct Shower {
   Json operator()(const Custom& f) const { return f.show(from); }
 };
 
-const Json* find(const Json& body, const char* name) {
-  if (name == nullptr) return nullptr;
-  const auto it = body.find(name);
-  return it == body.end() || it->is_null() ? nullptr : &*it;
-}
-
 // A temperature so low that dividing by it overflows is greedy; a zero says so.
 void settle(const SamplingContext& context, Params& to) {
   if (to.temp < 1e-4F) to.temp = 0;
@@ -158,8 +153,8 @@ void settle(const SamplingContext& context, Params& to) {
 Result<void> read_sampling_fields(const Json& body, const SamplingContext& context, common_params_sampling& to) {
   for (const Field& field : kFields) {
     const char* name = field.name;
-    const Json* value = find(body, name);
-    if (value == nullptr) value = find(body, name = field.alias);
+    const Json* value = find_field(body, name);
+    if (value == nullptr && field.alias != nullptr) value = find_field(body, name = field.alias);
     if (value == nullptr) continue;
     if (auto r = std::visit(Reader(name, *value, context, to), field.kind); !r) return r;
   }

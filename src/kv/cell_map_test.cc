@@ -7,10 +7,10 @@
 #include <memory>
 #include <set>
 
+#include "kv/test_ids.h"
+
 namespace coppice::kv {
 namespace {
-
-const SeqId a{0}, b{1}, c{2};
 
 TEST(CellMap, A8_SharedPrefixCountsOnce) {
   CellMap cells(3);
@@ -65,7 +65,7 @@ TEST(CellMap, ExclusiveTailEndsAtTheFirstSharedCell) {
 }
 
 // The naive model: every cell is an object, every sequence a list of pointers to cells by position.
-struct Naive {
+struct OneObjectPerCell {
   std::vector<std::vector<std::shared_ptr<int>>> seqs;
   TokenPos used() const {
     std::set<const int*> distinct;
@@ -84,7 +84,7 @@ struct Naive {
 RC_GTEST_PROP(CellMap, AgreesWithOneObjectPerCell, ()) {
   constexpr int n_seqs = 5;
   CellMap cells(n_seqs);
-  Naive naive{std::vector<std::vector<std::shared_ptr<int>>>(n_seqs)};
+  OneObjectPerCell naive{std::vector<std::vector<std::shared_ptr<int>>>(n_seqs)};
   const auto pick = [] { return static_cast<std::size_t>(*rc::gen::inRange(0, n_seqs)); };
   const int n_steps = *rc::gen::inRange(0, 60);
   for (int step = 0; step < n_steps; ++step) {

@@ -5,12 +5,10 @@
 #include <rapidcheck/gtest.h>
 
 #include "kv/prefix.h"
+#include "kv/test_ids.h"
 
 namespace coppice::kv {
 namespace {
-
-const NamespaceId ns{0}, elsewhere{7};
-const SeqId a{0}, b{1}, c{2};
 
 TEST(PrefixTree, B15_EveryoneWhoBeginsWithThePromptIsFound) {
   PrefixTree tree(3);
@@ -86,7 +84,7 @@ TEST(PrefixTree, RunsShowTheTree) {
 }
 
 // The naive model: a list of tokens for each sequence.
-struct Naive {
+struct OneListPerSequence {
   struct Sequence {
     NamespaceId ns;
     Tokens tokens;
@@ -102,7 +100,7 @@ struct Naive {
 RC_GTEST_PROP(PrefixTree, AgreesWithOneListPerSequence, ()) {
   constexpr int n_seqs = 6;
   PrefixTree tree(n_seqs);
-  Naive naive{std::vector<Naive::Sequence>(n_seqs)};
+  OneListPerSequence naive{std::vector<OneListPerSequence::Sequence>(n_seqs)};
   // Few different tokens, so that runs meet and part everywhere.
   const auto tokens = [] { return *rc::gen::container<Tokens>(rc::gen::inRange(1, 3)); };
   const int n_steps = *rc::gen::inRange(0, 80);

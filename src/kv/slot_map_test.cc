@@ -4,10 +4,10 @@
 #include <rapidcheck.h>
 #include <rapidcheck/gtest.h>
 
+#include "kv/test_ids.h"
+
 namespace coppice::kv {
 namespace {
-
-const NamespaceId ns{0};
 
 TEST(SlotMap, A2_CommitDropsTheOtherSessionOfTheSlot) {
   SlotMap map;

@@ -6,8 +6,6 @@
 namespace coppice::sched {
 namespace {
 
-const NamespaceId ns{};
-
 class Inspect : public testing::Test {
  protected:
   Inspect() : world({.n_cells = 4096, .n_seqs = 8, .n_batch = 64}, {.n_slots = 2}) {}
@@ -22,7 +20,7 @@ TEST_F(Inspect, ExplainSaysWhatARequestThenDoes) {
   const std::uint64_t before = world.runner.tokens_evaluated();
   const Explanation e = world.scheduler.explain(next, {.session = "a"});
   EXPECT_EQ(world.runner.tokens_evaluated(), before);  // it runs nothing
-  EXPECT_EQ(world.scheduler.session(ns, "a")->requests, 1);
+  EXPECT_EQ(world.scheduler.session(NamespaceId{}, "a")->requests, 1);
   const Report report = world.ask(next, {.session = "a"});
   EXPECT_EQ(e.slot, report.slot);
   EXPECT_EQ(e.reused, report.reused());
@@ -70,7 +68,7 @@ TEST_F(Inspect, SessionsSayWhatIsHeldAndWhere) {
   world.ask(tokens_of(1, 100), {.id_slot = SlotId{1}, .session = "a", .parent_session = "root"});
   world.clock.advance(std::chrono::seconds(3));
   world.ask(tokens_of(2, 50), {.id_slot = SlotId{1}, .session = "b"});
-  const auto all = world.scheduler.sessions(ns, 10);
+  const auto all = world.scheduler.sessions(NamespaceId{}, 10);
   ASSERT_EQ(all.size(), 2U);
   EXPECT_EQ(all[0].name, "b");
   EXPECT_EQ(all[0].place->slot, SlotId{1});
@@ -80,7 +78,7 @@ TEST_F(Inspect, SessionsSayWhatIsHeldAndWhere) {
   EXPECT_EQ(all[1].prompt_tokens, 100);
   EXPECT_EQ(all[1].idle, std::chrono::seconds(3));
   EXPECT_FALSE(all[1].place->slot);  // parked
-  EXPECT_EQ(world.scheduler.sessions(ns, 1).size(), 1U);
+  EXPECT_EQ(world.scheduler.sessions(NamespaceId{}, 1).size(), 1U);
   EXPECT_TRUE(world.scheduler.sessions(NamespaceId{1}, 10).empty());
 }
 
@@ -88,18 +86,18 @@ TEST_F(Inspect, ForgettingASessionFreesWhatOnlyItHolds) {
   const Tokens base = tokens_of(1, 100);
   world.ask(base + tokens_of(2, 50), {.session = "a"}, 0);
   world.ask(base + tokens_of(3, 70), {.session = "b"}, 0);
-  EXPECT_EQ(world.scheduler.forget_session(ns, "a").value(), 50);
-  EXPECT_EQ(world.scheduler.session(ns, "a").error().kind, ErrorKind::not_found);
-  EXPECT_EQ(world.scheduler.forget_session(ns, "a").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(world.scheduler.forget_session(NamespaceId{}, "a").value(), 50);
+  EXPECT_EQ(world.scheduler.session(NamespaceId{}, "a").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(world.scheduler.forget_session(NamespaceId{}, "a").error().kind, ErrorKind::not_found);
   EXPECT_EQ(world.ask(base + tokens_of(2, 50), {.session = "a"}, 0).reason, kv::MissReason::fresh);
 }
 
 TEST_F(Inspect, RunningSessionIsNotForgotten) {
   world.submit(tokens_of(1, 100), {.session = "a"}, 50);
   world.scheduler.step();
-  EXPECT_EQ(world.scheduler.forget_session(ns, "a").error().kind, ErrorKind::conflict);
+  EXPECT_EQ(world.scheduler.forget_session(NamespaceId{}, "a").error().kind, ErrorKind::conflict);
   world.run();
-  EXPECT_TRUE(world.scheduler.forget_session(ns, "a").has_value());
+  EXPECT_TRUE(world.scheduler.forget_session(NamespaceId{}, "a").has_value());
   EXPECT_EQ(world.runner.used(), 0);
 }
 
@@ -107,7 +105,7 @@ TEST_F(Inspect, TreeShowsRunsAndWhoEndsInThem) {
   const Tokens base = tokens_of(1, 100);
   world.ask(base + tokens_of(2, 50), {.id_slot = SlotId{0}}, 0);
   world.ask(base + tokens_of(3, 70), {.id_slot = SlotId{1}}, 0);
-  const TreeNode root = world.scheduler.tree(ns, 10, 100);
+  const TreeNode root = world.scheduler.tree(NamespaceId{}, 10, 100);
   ASSERT_EQ(root.children.size(), 1U);
   const TreeNode& run = root.children[0];
   EXPECT_EQ(run.length, 100);
@@ -122,8 +120,8 @@ TEST_F(Inspect, TreeShowsRunsAndWhoEndsInThem) {
 TEST_F(Inspect, TreeIsBoundedInDepthAndNodes) {
   const Tokens base = tokens_of(1, 100);
   for (int i = 0; i < 3; ++i) world.ask(base + tokens_of(2 + i, 50), {}, 0);
-  EXPECT_EQ(world.scheduler.tree(ns, 1, 100).children[0].hidden_children, 3);
-  const TreeNode few = world.scheduler.tree(ns, 10, 2);
+  EXPECT_EQ(world.scheduler.tree(NamespaceId{}, 1, 100).children[0].hidden_children, 3);
+  const TreeNode few = world.scheduler.tree(NamespaceId{}, 10, 2);
   EXPECT_EQ(few.children[0].children.size(), 1U);
   EXPECT_EQ(few.children[0].hidden_children, 2);
 }

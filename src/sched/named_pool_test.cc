@@ -6,8 +6,8 @@
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBase = 300;
-const NamespaceId ns{};
+constexpr TokenPos kPoolLength = 300;
+const NamespaceId kNobody{};
 
 class NamedPool : public testing::Test {
  protected:
@@ -22,7 +22,7 @@ class NamedPool : public testing::Test {
   }
   void fill_cells() { world.ask(tokens_of(99, 690), {}, 0); }
 
-  Tokens base = tokens_of(1, kBase);
+  Tokens base = tokens_of(1, kPoolLength);
   World world;
 };
 
@@ -32,16 +32,16 @@ TEST_F(NamedPool, A12_IsNeverEvictedAndSharedByName) {
   fill_cells();
   const Report report = world.ask(base + tokens_of(2, 10), {.pool = "base"});
   EXPECT_EQ(report.source, kv::Source::pool);
-  EXPECT_EQ(report.reused_pool, kBase);
+  EXPECT_EQ(report.reused_pool, kPoolLength);
   EXPECT_EQ(report.computed, 10);
   EXPECT_EQ(report.reason, kv::MissReason::none);
-  EXPECT_EQ(world.scheduler.pool(ns, "base")->uses, 1);
+  EXPECT_EQ(world.scheduler.pool(kNobody, "base")->uses, 1);
 }
 
 TEST_F(NamedPool, A12_IsFoundWithoutBeingNamed) {
   make("base", base);
   fill_cells();
-  EXPECT_EQ(world.ask(base + tokens_of(2, 10)).reused_pool, kBase);
+  EXPECT_EQ(world.ask(base + tokens_of(2, 10)).reused_pool, kPoolLength);
 }
 
 TEST_F(NamedPool, A10_PromptThatDiffersSharesTheCommonPart) {
@@ -57,7 +57,7 @@ TEST_F(NamedPool, A10_PromptThatDiffersSharesTheCommonPart) {
 TEST_F(NamedPool, A9_UnknownPoolIsNoErrorButSaysSo) {
   const Report report = world.ask(base, {.pool = "gone"});
   EXPECT_EQ(report.reason, kv::MissReason::not_resident);
-  EXPECT_EQ(report.computed, kBase);
+  EXPECT_EQ(report.computed, kPoolLength);
 }
 
 TEST_F(NamedPool, A12_OneThatCannotFitIsRefusedBeforeAnythingIsComputed) {
@@ -72,7 +72,7 @@ TEST_F(NamedPool, A12_OneThatCannotFitIsRefusedBeforeAnythingIsComputed) {
 
 TEST_F(NamedPool, A12_PoolsOverOneBaseCountItOnce) {
   for (int i = 0; i < 5; ++i) EXPECT_TRUE(make(std::to_string(i), base + tokens_of(2 + i, 50))->finished) << i;
-  EXPECT_EQ(world.scheduler.residency().pinned_cells(), kBase + 5 * 50);
+  EXPECT_EQ(world.scheduler.residency().pinned_cells(), kPoolLength + 5 * 50);
 }
 
 TEST_F(NamedPool, A12_TwoAtOnceCannotPassTheLimitTogether) {
@@ -98,20 +98,20 @@ TEST_F(NamedPool, A12_NumberOfPoolsIsLimitedSoThatEverySlotHasASequence) {
 
 TEST_F(NamedPool, A12_EndsWithItsTimeToLive) {
   make("base", base, std::chrono::seconds(10));
-  EXPECT_EQ(world.scheduler.pool(ns, "base")->expires_in, std::chrono::seconds(10));
+  EXPECT_EQ(world.scheduler.pool(kNobody, "base")->expires_in, std::chrono::seconds(10));
   world.clock.advance(std::chrono::seconds(10));
-  EXPECT_EQ(world.scheduler.pool(ns, "base").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(world.scheduler.pool(kNobody, "base").error().kind, ErrorKind::not_found);
   EXPECT_EQ(world.scheduler.residency().pinned_cells(), 0);
-  EXPECT_EQ(world.ask(base + tokens_of(2, 5)).reused(), kBase);  // no longer pinned, but still held
+  EXPECT_EQ(world.ask(base + tokens_of(2, 5)).reused(), kPoolLength);  // no longer pinned, but still held
 }
 
 TEST_F(NamedPool, A12_DeletedPoolLeavesTheCellsToThoseWhoShareThem) {
   make("base", base);
   const Tokens prompt = base + tokens_of(2, 10);
   world.ask(prompt, {.pool = "base"});
-  EXPECT_EQ(world.scheduler.drop_pool(ns, "base").value(), 0);
+  EXPECT_EQ(world.scheduler.drop_pool(kNobody, "base").value(), 0);
   EXPECT_EQ(world.ask(world.next_turn(prompt, 4, tokens_of(3, 5))).computed, 6);
-  EXPECT_EQ(world.scheduler.drop_pool(ns, "base").error().kind, ErrorKind::not_found);
+  EXPECT_EQ(world.scheduler.drop_pool(kNobody, "base").error().kind, ErrorKind::not_found);
 }
 
 TEST_F(NamedPool, B24_NamesAreOfTheirNamespace) {
@@ -139,7 +139,7 @@ TEST_F(NamedPool, CancelledWhileItIsComputedIsNoPool) {
   world.scheduler.step();
   world.scheduler.cancel(RequestId{1});
   EXPECT_TRUE(outcome->error);
-  EXPECT_TRUE(world.scheduler.pools(ns).empty());
+  EXPECT_TRUE(world.scheduler.pools(kNobody).empty());
   EXPECT_EQ(world.ask(base).reused(), 64);
 }
 

@@ -137,11 +137,11 @@ TEST_P(GreedyControl, C_AnotherPrefixGivesAnotherAnswer) {
   EXPECT_NE(answer(a_, base_length()), GetParam().answer);
 }
 
-std::string test_name(const ::testing::TestParamInfo<Question>& question) { return question.param.name; }
+std::string question_name(const ::testing::TestParamInfo<Question>& question) { return question.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Prompts, GreedyText, ::testing::ValuesIn(questions()), test_name);
+INSTANTIATE_TEST_SUITE_P(Prompts, GreedyText, ::testing::ValuesIn(questions()), question_name);
 INSTANTIATE_TEST_SUITE_P(Facts, GreedyControl, ::testing::Values(questions()[0], questions()[1], questions()[2]),
-                         test_name);
+                         question_name);
 
 }  // namespace
 }  // namespace coppice::oracle

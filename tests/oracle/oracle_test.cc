@@ -122,7 +122,7 @@ TEST_P(WindowOracle, C_APassedWindowIsNotResumed) {
   EXPECT_LT(nmse(cold_, again), 1e-3);
 }
 
-std::string test_name(const ::testing::TestParamInfo<Family>& family) {
+std::string family_name(const ::testing::TestParamInfo<Family>& family) {
   std::string name(family.param.name);
   std::erase(name, '-');
   return name;
@@ -135,8 +135,8 @@ INSTANTIATE_TEST_SUITE_P(Families, ReuseOracle,
                                            Family{"deepseek2", Rewind::anywhere}, gpt_oss, gemma3,
                                            Family{"qwen35", Rewind::never}, Family{"lfm2", Rewind::never},
                                            Family{"mamba2", Rewind::never}),
-                         test_name);
-INSTANTIATE_TEST_SUITE_P(Windows, WindowOracle, ::testing::Values(gpt_oss, gemma3), test_name);
+                         family_name);
+INSTANTIATE_TEST_SUITE_P(Windows, WindowOracle, ::testing::Values(gpt_oss, gemma3), family_name);
 
 }  // namespace
 }  // namespace coppice::oracle
