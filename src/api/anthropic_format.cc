@@ -32,6 +32,7 @@ Json tool_block(std::string_view id, std::string_view name, Json input) {
 AnthropicFormat::AnthropicFormat(FormatFacts facts, const chat::Templates& templates, const chat::Prompt& prompt,
                                  bool cache_prompt, std::optional<Json> diagnostics)
     : facts_(std::move(facts)),
+      templates_(templates),
       parser_(templates.make_parser(prompt)),
       cache_prompt_(cache_prompt),
       diagnostics_(std::move(diagnostics)) {}
@@ -127,6 +128,11 @@ std::string AnthropicFormat::feed(const sched::TextDelta& delta, bool last) {
   if (delta.text.empty() && !last) return out;
   for (const auto& piece : parser_->feed(delta.text, last)) out += add(piece);
   return out;
+}
+
+void AnthropicFormat::on_confirmed(const chat::Prompt& prompt, bool continued) {
+  parser_ = templates_.make_parser(prompt);
+  facts_.session.continued = continued;
 }
 
 std::string AnthropicFormat::on_progress(const Answer&, const sched::Progress& progress) {

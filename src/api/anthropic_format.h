@@ -31,6 +31,7 @@ class AnthropicFormat final : public Format {
   AnthropicFormat(FormatFacts facts, const chat::Templates& templates, const chat::Prompt& prompt, bool cache_prompt,
                   std::optional<Json> diagnostics);
 
+  void on_confirmed(const chat::Prompt& prompt, bool continued) override;
   std::string on_progress(const Answer& answer, const sched::Progress& progress) override;
   std::string on_delta(const Answer& answer, const sched::TextDelta& delta) override;
   std::string on_finished(const Answer& answer, const sched::TextDelta& tail) override;
@@ -57,8 +58,9 @@ class AnthropicFormat final : public Format {
   std::string close();
   std::string block_delta(std::size_t index, Json delta) const;
 
-  const FormatFacts facts_;
-  const std::unique_ptr<chat::OutputParser> parser_;
+  FormatFacts facts_;
+  const chat::Templates& templates_;
+  std::unique_ptr<chat::OutputParser> parser_;
   const bool cache_prompt_;
   const std::optional<Json> diagnostics_;
   bool started_ = false;

@@ -69,7 +69,7 @@ Result<CompletionPlan> plan_messages(const Call& call) {
   const Services& services = call.services();
   auto chat = read_chat_body(call, AnthropicCall::create);
   if (!chat) return std::unexpected(chat.error());
-  auto draft = read_draft(call, ApiKind::chat, *std::move(chat));
+  auto draft = read_draft(call, ApiKind::chat, *std::move(chat), Rendering::guess_first);
   if (!draft) return std::unexpected(draft.error());
   draft->generation.return_progress = true;  // message_start waits for the counts that come with it
   const bool cache_prompt = draft->placement.cache_prompt;

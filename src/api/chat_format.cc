@@ -101,6 +101,11 @@ std::string ChatFormat::feed(const Answer& answer, const sched::TextDelta& delta
   return out;
 }
 
+void ChatFormat::on_confirmed(const chat::Prompt& prompt, bool continued) {
+  prompt_ = prompt;
+  facts_.session.continued = continued;
+}
+
 std::string ChatFormat::on_progress(const Answer& answer, const sched::Progress& progress) {
   std::string out = role_once(answer);
   Json json = chunk(answer, Json::object(), nullptr);

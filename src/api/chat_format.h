@@ -18,6 +18,7 @@ class ChatFormat final : public Format {
   // `templates` must outlive the format.
   ChatFormat(FormatFacts facts, const chat::Templates& templates, chat::Prompt prompt);
 
+  void on_confirmed(const chat::Prompt& prompt, bool continued) override;
   std::string on_progress(const Answer& answer, const sched::Progress& progress) override;
   std::string on_delta(const Answer& answer, const sched::TextDelta& delta) override;
   std::string on_finished(const Answer& answer, const sched::TextDelta& tail) override;

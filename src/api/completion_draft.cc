@@ -1,7 +1,9 @@
 #include "api/completion_draft.h"
 
+#include <memory>
 #include <utility>
 
+#include "api/chat_guess.h"
 #include "api/continuation.h"
 #include "api/json_text.h"
 #include "api/normalise.h"
@@ -11,26 +13,40 @@
 namespace coppice::api {
 namespace {
 
-Result<void> read_chat(const Services& services, CompletionDraft& draft) {
+void take(RenderedChat chat, CompletionDraft& draft) {
+  draft.prompts.push_back(std::move(chat.tokens));
+  draft.continued = chat.continued;
+  draft.chat = std::move(chat.prompt);
+  draft.turn = std::move(chat.turn);
+}
+
+Result<void> read_chat(const Call& call, Rendering rendering, CompletionDraft& draft) {
+  const Services& services = call.services();
+  const NamespaceId ns = draft.placement.ns;
   normalise_chat(draft.body);
   const bool exact = services.exact_continuation && services.turns != nullptr;
-  const Continuation continuation(exact ? services.turns : nullptr, draft.placement.ns, draft.body);
-  auto prompt = services.templates.render(draft.body);
-  if (!prompt) return std::unexpected(prompt.error());
-  if (auto tokens = continuation.tokens(prompt->text, services.tokenizer)) {
-    draft.continued = true;
-    draft.prompts.push_back(*std::move(tokens));
-  } else {
-    auto all = tokenize_chat(*prompt, services.tokenizer, services.model.n_ctx);
-    if (!all) return std::unexpected(all.error());
-    draft.prompts.push_back(*std::move(all));
+  const auto continuation = std::make_shared<const Continuation>(exact ? services.turns : nullptr, ns, draft.body);
+  OutputRules& rules = call.context.output_rules;
+  // Renders the body, and keeps what the next guess will need.
+  const auto render = [&services, &rules, ns, continuation](const Json& body) {
+    auto chat = render_chat(services, *continuation, body);
+    if (chat && chat->turn) rules.remember(output_kind(ns, body), chat->prompt);
+    return chat;
+  };
+  const bool may_guess = rendering == Rendering::guess_first && exact;
+  if (auto guess = may_guess ? guess_chat(services, rules, *continuation, ns, draft.body) : std::nullopt) {
+    draft.confirm = [render, guess](const Json& body) -> Result<Confirmed> {
+      auto whole = render(body);
+      if (!whole) return std::unexpected(whole.error());
+      const bool same = same_request(*guess, *whole);
+      return Confirmed{*std::move(whole), same};
+    };
+    take(*std::move(guess), draft);
+    return {};
   }
-  if (services.turns != nullptr && continuation.conversation()) {
-    draft.turn = TurnSeed{.conversation = *continuation.conversation(),
-                          .prompt_bytes = prompt->text.size(),
-                          .prompt_digest = digest_of(prompt->text)};
-  }
-  draft.chat = *std::move(prompt);
+  auto chat = render(draft.body);
+  if (!chat) return std::unexpected(chat.error());
+  take(*std::move(chat), draft);
   return {};
 }
 
@@ -44,13 +60,13 @@ Result<void> read_text(const Services& services, CompletionDraft& draft) {
 
 }  // namespace
 
-Result<CompletionDraft> read_draft(const Call& call, ApiKind api) {
+Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Rendering rendering) {
   auto body = parse_body(call.http.body);
   if (!body) return std::unexpected(body.error());
-  return read_draft(call, api, *std::move(body));
+  return read_draft(call, api, *std::move(body), rendering);
 }
 
-Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body) {
+Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body, Rendering rendering) {
   const Services& services = call.services();
   auto generation = read_generation(body, api, services);
   if (!generation) return std::unexpected(generation.error());
@@ -61,7 +77,7 @@ Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body) {
   draft.body = std::move(body);
   draft.generation = *std::move(generation);
   draft.placement = *std::move(placement);
-  auto read = api == ApiKind::chat ? read_chat(services, draft) : read_text(services, draft);
+  auto read = api == ApiKind::chat ? read_chat(call, rendering, draft) : read_text(services, draft);
   if (!read) return std::unexpected(read.error());
   for (const Tokens& prompt : draft.prompts) {
     if (auto fits = check_prompt(prompt, services.model.n_ctx); !fits) return std::unexpected(fits.error());

@@ -39,7 +39,21 @@ CompletionPlan make_plan(CompletionDraft draft) {
   plan.generation = std::move(draft.generation);
   plan.body = std::move(draft.body);
   plan.turn = std::move(draft.turn);
+  plan.confirm = std::move(draft.confirm);
   return plan;
+}
+
+void set_output_rules(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, CompletionPlan& plan) {
+  plan.text.stop = plan.generation.stop;
+  plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());
+  plan.text.visible.clear();
+  for (const std::string& word : prompt.constraint.preserved_tokens) {
+    // Words of several tokens are plain text and need no help.
+    if (const Tokens ids = tokenizer.tokenize(word, false, true); ids.size() == 1) {
+      plan.text.visible.insert(ids.front());
+    }
+  }
+  plan.constraint = prompt.constraint;
 }
 
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::string_view id_prefix) {
@@ -50,14 +64,7 @@ ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::st
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatFacts facts) {
   chat::Prompt prompt = *std::move(draft.chat);
   CompletionPlan plan = make_plan(std::move(draft));
-  plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());
-  for (const std::string& word : prompt.constraint.preserved_tokens) {
-    // Words of several tokens are plain text and need no help.
-    if (const Tokens ids = services.tokenizer.tokenize(word, false, true); ids.size() == 1) {
-      plan.text.visible.insert(ids.front());
-    }
-  }
-  plan.constraint = prompt.constraint;
+  set_output_rules(prompt, services.tokenizer, plan);
   return {std::move(plan), std::move(facts), std::move(prompt)};
 }
 

@@ -18,6 +18,9 @@ FormatFacts make_facts(const Services& services, const CompletionDraft& draft, s
 // All but the format.
 CompletionPlan make_plan(CompletionDraft draft);
 
+// What the rendered chat demands of its answers, beside the stop words of the request.
+void set_output_rules(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, CompletionPlan& plan);
+
 struct ChatPlan {
   CompletionPlan plan;  // all but the format
   FormatFacts facts;

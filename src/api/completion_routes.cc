@@ -32,7 +32,7 @@ Result<CompletionPlan> plan_completions(const Call& call) {
 }
 
 Result<CompletionPlan> plan_chat(const Call& call) {
-  auto draft = read_draft(call, ApiKind::chat);
+  auto draft = read_draft(call, ApiKind::chat, Rendering::guess_first);
   if (!draft) return std::unexpected(draft.error());
   ChatPlan chat = make_chat_plan(call.services(), *std::move(draft), "chatcmpl-");
   chat.plan.format =

@@ -30,6 +30,24 @@ bool shows(std::string_view rendered, const session::Turn& turn) {
 
 }  // namespace
 
+std::optional<Tokens> tokens_from(const session::Turn& turn, std::string_view rest,
+                                  const engine::Tokenizer& tokenizer) {
+  // Text that begins with a special token is tokenized as it would be behind anything else.
+  const Tokens last = tokenizer.tokenize(rest, false, true);
+  if (last.empty() || last.front() != turn.end_token) return std::nullopt;
+  Tokens tokens;
+  tokens.reserve(turn.prompt->size() + turn.generated.size() + last.size());
+  for (const Tokens* part : {turn.prompt.get(), &turn.generated, &last}) {
+    tokens.insert(tokens.end(), part->begin(), part->end());
+  }
+  return tokens;
+}
+
+std::optional<Continuation::Found> Continuation::latest() const {
+  if (turns_.empty()) return std::nullopt;
+  return turns_.back();
+}
+
 Continuation::Continuation(session::TurnMemory* memory, NamespaceId ns, Json& body) {
   const std::vector<Digest> digests = conversation_digests(ns, body);
   if (digests.empty()) return;
@@ -42,14 +60,14 @@ Continuation::Continuation(session::TurnMemory* memory, NamespaceId ns, Json& bo
     auto turn = memory->find(digests[i]);
     if (turn == nullptr) continue;
     restore(message, *turn);
-    turns_.push_back(std::move(turn));
+    turns_.push_back({std::move(turn), i});
   }
 }
 
 std::optional<Tokens> Continuation::tokens(const std::string& text, const engine::Tokenizer& tokenizer) const {
   int tried = 0;
   for (auto it = turns_.rbegin(); it != turns_.rend() && tried < kTurnsTried; ++it, ++tried) {
-    const session::Turn& turn = **it;
+    const session::Turn& turn = *it->turn;
     if (turn.prompt_bytes > text.size()) continue;
     if (digest_of(std::string_view(text).substr(0, turn.prompt_bytes)) != turn.prompt_digest) continue;
     // The answer goes up to where it was ended, by the token that ended it.
@@ -58,13 +76,7 @@ std::optional<Tokens> Continuation::tokens(const std::string& text, const engine
     if (at == std::string::npos) continue;
     if (!shows(std::string_view(text).substr(turn.prompt_bytes, at - turn.prompt_bytes), turn)) continue;
 
-    Tokens tokens = *turn.prompt;
-    tokens.insert(tokens.end(), turn.generated.begin(), turn.generated.end());
-    // Text that begins with a special token is tokenized as it would be behind anything else.
-    const Tokens rest = tokenizer.tokenize(std::string_view(text).substr(at), false, true);
-    if (rest.empty() || rest.front() != turn.end_token) continue;
-    tokens.insert(tokens.end(), rest.begin(), rest.end());
-    return tokens;
+    if (auto tokens = tokens_from(turn, std::string_view(text).substr(at), tokenizer)) return tokens;
   }
   return std::nullopt;
 }

@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/conversation.h"
@@ -22,6 +23,9 @@
 #include "session/turn_memory.h"
 
 namespace coppice::api {
+
+// The turn's own tokens and then `rest`: text from the turn's end token on. Nothing if it does not begin with that.
+std::optional<Tokens> tokens_from(const session::Turn& turn, std::string_view rest, const engine::Tokenizer& tokenizer);
 
 class Continuation {
  public:
@@ -32,13 +36,20 @@ class Continuation {
   // The tokens of the rendered conversation from the latest turn that fits; nothing if none does.
   std::optional<Tokens> tokens(const std::string& text, const engine::Tokenizer& tokenizer) const;
 
+  // The latest turn that was found, and which message of the body it is; nothing if none was.
+  struct Found {
+    std::shared_ptr<const session::Turn> turn;
+    std::size_t message = 0;
+  };
+  std::optional<Found> latest() const;
+
   // What to remember the answer to this body by; nothing for a body without messages.
   const std::optional<Digest>& conversation() const { return conversation_; }
 
   std::size_t n_found() const { return turns_.size(); }
 
  private:
-  std::vector<std::shared_ptr<const session::Turn>> turns_;  // in order of the messages
+  std::vector<Found> turns_;  // in order of the messages
   std::optional<Digest> conversation_;
 };
 

@@ -4,6 +4,7 @@
 
 #include "api/normalise.h"
 #include "base/json.h"
+#include "base/json_find.h"
 #include "base/json_text.h"
 #include "base/trim.h"
 
@@ -94,18 +95,22 @@ Digest digest_of(std::string_view bytes) {
   return digest;
 }
 
+Digest shape_digest(NamespaceId ns, const Json& body) {
+  std::string shape;
+  add(shape, std::to_string(ns.value));
+  for (const char* name : kShapes) {
+    const Json* value = find_field(body, name);
+    const bool absent = value == nullptr || (value->is_array() && value->empty());
+    add(shape, absent ? "" : to_text(*value));
+  }
+  return digest_of(shape);
+}
+
 std::vector<Digest> conversation_digests(NamespaceId ns, const Json& body) {
   std::vector<Digest> digests;
   const auto messages = body.find("messages");
   if (messages == body.end() || !messages->is_array()) return digests;
-  std::string shape;
-  add(shape, std::to_string(ns.value));
-  for (const char* name : kShapes) {
-    const auto it = body.find(name);
-    const bool absent = it == body.end() || it->is_null() || (it->is_array() && it->empty());
-    add(shape, absent ? "" : to_text(*it));
-  }
-  Digest last = digest_of(shape);
+  Digest last = shape_digest(ns, body);
   for (const Json& message : *messages) digests.push_back(last = chained(last, normal_form(message)));
   return digests;
 }

@@ -21,6 +21,9 @@ Digest digest_of(std::string_view bytes);
 // and tool-call arguments are written down, the ids of calls, reasoning. Nothing for a body without messages.
 std::vector<Digest> conversation_digests(NamespaceId ns, const Json& body);
 
+// Of all that shapes the rendering beside the messages, the namespace included.
+Digest shape_digest(NamespaceId ns, const Json& body);
+
 // The digest after the model's own answer to that body. `before` is the last one of conversation_digests().
 Digest digest_after(const Digest& before, const chat::Message& answer);
 

@@ -5,34 +5,45 @@
 #include <limits>
 #include <utility>
 
+#include "api/completion_plan.h"
 #include "api/errors.h"
+#include "api/prompts.h"
 
 namespace coppice::api {
+
+template <class Handle>
+void Exchange::post(std::int32_t attempt, Handle handle) {
+  responder_->post([self = shared_from_this(), attempt, handle = std::move(handle)]() mutable {
+    if (attempt == self->attempt_) handle(*self);
+  });
+}
 
 // Carries one request's events from the engine thread to the exchange.
 class Exchange::Sink final : public sched::EventSink {
  public:
-  Sink(std::shared_ptr<Exchange> exchange, std::size_t index) : exchange_(std::move(exchange)), index_(index) {}
+  Sink(std::shared_ptr<Exchange> exchange, std::size_t index)
+      : exchange_(std::move(exchange)), index_(index), attempt_(exchange_->attempt_) {}
 
   void on_progress(const sched::Progress& progress) override {
-    exchange_->responder_->post([ex = exchange_, i = index_, progress] { ex->on_progress(i, progress); });
+    exchange_->post(attempt_, [i = index_, progress](Exchange& ex) { ex.on_progress(i, progress); });
   }
   void on_delta(sched::TextDelta delta) override {
-    exchange_->responder_->post(
-        [ex = exchange_, i = index_, delta = std::move(delta)]() mutable { ex->on_delta(i, std::move(delta)); });
+    exchange_->post(attempt_,
+                    [i = index_, delta = std::move(delta)](Exchange& ex) mutable { ex.on_delta(i, std::move(delta)); });
   }
   void on_finished(sched::Finished finished) override {
-    exchange_->responder_->post([ex = exchange_, i = index_, finished = std::move(finished)]() mutable {
-      ex->on_finished(i, std::move(finished));
+    exchange_->post(attempt_, [i = index_, finished = std::move(finished)](Exchange& ex) mutable {
+      ex.on_finished(i, std::move(finished));
     });
   }
   void on_failed(Error error) override {
-    exchange_->responder_->post([ex = exchange_, i = index_, error = std::move(error)] { ex->on_failed(i, error); });
+    exchange_->post(attempt_, [i = index_, error = std::move(error)](Exchange& ex) { ex.on_failed(i, error); });
   }
 
  private:
   const std::shared_ptr<Exchange> exchange_;
   const std::size_t index_;
+  const std::int32_t attempt_;
 };
 
 Exchange::Exchange(std::shared_ptr<const Context> context, CompletionPlan plan, std::shared_ptr<Responder> responder)
@@ -46,17 +57,48 @@ void Exchange::run(std::shared_ptr<const Context> context, CompletionPlan plan, 
 void Exchange::start() {
   auto requests = make_requests();
   if (!requests) return fail(requests.error());
+  plan_.format->on_accepted(plan_.body, context_->services.samplers);
   // Weak: the responder must not keep alive what keeps the responder alive.
   responder_->on_gone([weak = weak_from_this()] {
     if (auto self = weak.lock()) self->close();
   });
   if (auto submitted = submit(*std::move(requests)); !submitted) return fail(submitted.error());
+  if (auto confirmed = confirm(); !confirmed) return fail(confirmed.error());
   if (!plan_.generation.stream) return;
   // From here on errors come as events: no event was handled yet, as handling them waits for this task.
   responder_->start_stream("text/event-stream; charset=utf-8");
   streaming_ = true;
   write(plan_.format->on_begin());
   keep_alive();
+}
+
+// The engine is at work on the guess meanwhile; none of its events was handled yet, as that waits for this task.
+Result<void> Exchange::confirm() {
+  if (!plan_.confirm) return {};
+  auto confirmed = plan_.confirm(plan_.body);
+  if (!confirmed) return std::unexpected(confirmed.error());
+  const Services& services = context_->services;
+  services.metrics.count_guess(confirmed->as_guessed);
+  RenderedChat& whole = confirmed->whole;
+  plan_.turn = std::move(whole.turn);
+  plan_.format->on_confirmed(whole.prompt, whole.continued);
+  if (confirmed->as_guessed) return {};
+
+  withdraw();
+  if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) return fits;
+  plan_.prompts.assign(1, std::move(whole.tokens));
+  set_output_rules(whole.prompt, services.tokenizer, plan_);
+  auto requests = make_requests();
+  if (!requests) return std::unexpected(requests.error());
+  return submit(*std::move(requests));
+}
+
+void Exchange::withdraw() {
+  for (std::size_t i = 0; i < n_submitted_; ++i) context_->services.engine.cancel(ids_[i]);
+  answers_.clear();
+  ids_.clear();
+  n_submitted_ = 0;
+  ++attempt_;
 }
 
 void Exchange::keep_alive() {
@@ -80,7 +122,6 @@ Result<std::vector<sched::Request>> Exchange::make_requests() {
     }
   }
   set_seed(0);
-  plan_.format->on_accepted(plan_.body, context_->services.samplers);
   return requests;
 }
 

@@ -8,6 +8,7 @@
 //   running   | collected, or sent (streaming)  | answer ends -> closed     | error sent -> closed    | -> closed
 //   closed    | ignored                         | -                         | -                       | -
 //
+// Before the first event is handled, a plan that was made from a guess is confirmed, or replaced by the right one.
 // Going to closed cancels every request that still runs.
 #pragma once
 
@@ -15,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/completion_draft.h"
 #include "api/context.h"
 #include "api/format.h"
 #include "api/http.h"
@@ -33,7 +35,8 @@ struct CompletionPlan {
   engine::ChatConstraint constraint;
   Json body;  // for the samplers
   std::unique_ptr<Format> format;
-  std::optional<TurnSeed> turn;              // what the answers are remembered by
+  std::function<Result<Confirmed>(const Json& body)> confirm;  // see CompletionDraft
+  std::optional<TurnSeed> turn;                                // what the answers are remembered by
   std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
   int status = 200;                          // of the answer, when all went well
 };
@@ -53,8 +56,13 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void set_seed(std::int32_t i);
   Result<void> submit(std::vector<sched::Request> requests);
   void start();
+  Result<void> confirm();
+  void withdraw();
   void keep_alive();
 
+  // `attempt`: that of the request which the event is of; those of a request that was withdrawn are ignored.
+  template <class Handle>
+  void post(std::int32_t attempt, Handle handle);
   void on_progress(std::size_t index, const sched::Progress& progress);
   void on_delta(std::size_t index, sched::TextDelta delta);
   void on_finished(std::size_t index, sched::Finished finished);
@@ -72,7 +80,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   std::vector<Answer> answers_;
   std::vector<RequestId> ids_;  // by answer
   std::size_t n_submitted_ = 0, n_finished_ = 0;
-  bool streaming_ = false;  // the stream's head was sent
+  std::int32_t attempt_ = 0;  // grows when the requests are replaced, see confirm()
+  bool streaming_ = false;    // the stream's head was sent
   bool closed_ = false;
 };
 

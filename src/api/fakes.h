@@ -20,7 +20,7 @@
 
 namespace coppice::api {
 
-// One token per byte, plus three special ones. "<|call|>" is one token where special tokens are parsed.
+// One token per byte, plus three special ones. "<|call|>" and "</s>" are one token where special tokens are parsed.
 class FakeTokenizer final : public engine::Tokenizer {
  public:
   static constexpr Token kBos = 256, kEos = 257, kCall = 258;
@@ -30,15 +30,16 @@ class FakeTokenizer final : public engine::Tokenizer {
 
   std::size_t piece_bytes_max() const override { return 8; }
   Tokens tokenize(std::string_view text, bool add_special, bool parse_special) const override {
-    constexpr std::string_view kCallText = "<|call|>";
+    constexpr std::string_view kCallText = "<|call|>", kEosText = "</s>";
     longest_tokenized = std::max(longest_tokenized, text.size());
     Tokens out;
     if (add_special && add_bos) out.push_back(kBos);
     while (!text.empty()) {
       if (merge_lines && text.size() > 1 && text.front() == '\n') text.remove_prefix(1);
       const bool call = parse_special && text.starts_with(kCallText);
-      out.push_back(call ? kCall : static_cast<unsigned char>(text.front()));
-      text.remove_prefix(call ? kCallText.size() : 1);
+      const bool eos = parse_special && text.starts_with(kEosText);
+      out.push_back(call ? kCall : eos ? kEos : static_cast<unsigned char>(text.front()));
+      text.remove_prefix(call ? kCallText.size() : eos ? kEosText.size() : 1);
     }
     return out;
   }
@@ -106,8 +107,10 @@ class FakeParser final : public chat::OutputParser {
 
 class FakeTemplates final : public chat::Templates {
  public:
-  std::string generation_prompt;  // after the last message, unless unwanted
-  mutable Json rendered;          // the last body
+  std::string generation_prompt;   // after the last message, unless unwanted
+  std::string message_end = "\n";  // after each message
+  std::function<std::string(const Json& messages)> preamble = [](auto&) { return ""; };
+  mutable Json rendered;  // the last body
   std::function<bool(const Json& messages)> accepts = [](auto&) { return true; };
 
   Result<chat::Prompt> render(const Json& body) const override {
@@ -116,9 +119,11 @@ class FakeTemplates final : public chat::Templates {
     rendered = body;
     if (!accepts(*messages)) return invalid("the template does not take these messages", "messages");
     chat::Prompt prompt;
+    prompt.text = preamble(*messages);
     for (const Json& message : *messages) {
       const Json content = message.value("content", Json(nullptr));
-      prompt.text += message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + "\n";
+      prompt.text +=
+          message.value("role", "") + ":" + (content.is_string() ? content.get<std::string>() : "") + message_end;
     }
     if (body.value("add_generation_prompt", true)) prompt.text += generation_prompt;
     prompt.stops = {"<end>"};
@@ -253,6 +258,7 @@ struct FakeServer {
   std::vector<std::string> api_keys;
   std::int32_t default_n_predict = -1;
   bool endpoint_slots = true, endpoint_metrics = true, session_inference = true;
+  session::TurnMemory* turns = nullptr;
   std::optional<Router> router;
 
   Router& started() {
@@ -269,6 +275,7 @@ struct FakeServer {
                               .endpoint_slots = endpoint_slots,
                               .endpoint_metrics = endpoint_metrics,
                               .session_inference = session_inference,
+                              .turns = turns,
                               .unix_time_s = [] { return std::int64_t{1234}; }});
     }
     return *router;

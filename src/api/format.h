@@ -57,6 +57,9 @@ class Format {
   // Once, before all else, when the samplers have found `body` in order.
   virtual void on_accepted(const Json& /*body*/, const engine::SamplerFactory& /*samplers*/) {}
 
+  // Before all that follows, when the prompt that the format was made with was a guess: this is what is certain.
+  virtual void on_confirmed(const chat::Prompt& /*prompt*/, bool /*continued*/) {}
+
   // Streaming. Each returns the bytes to send, maybe none.
   virtual std::string on_begin() { return {}; }  // before all else
   virtual std::string on_silence();              // nothing was sent for a while; a comment, if not overridden

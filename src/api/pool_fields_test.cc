@@ -8,7 +8,7 @@
 namespace coppice::api {
 namespace {
 
-Result<std::vector<PoolFields>> read(const std::string& text) {
+Result<std::vector<PoolFields>> read_pools(const std::string& text) {
   FakeServer server;
   auto pools = parse_pool_file(text);
   if (!pools) return std::unexpected(pools.error());
@@ -16,16 +16,16 @@ Result<std::vector<PoolFields>> read(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  const auto pools = read(text);
+  const auto pools = read_pools(text);
   return pools ? "accepted" : pools.error().message;
 }
 
 TEST(PoolFile, OneOrAList) {
-  EXPECT_EQ(read("[]")->size(), 0U);
-  const auto one = read(R"({"name":"a","prompt":"x"})");
+  EXPECT_EQ(read_pools("[]")->size(), 0U);
+  const auto one = read_pools(R"({"name":"a","prompt":"x"})");
   ASSERT_EQ(one->size(), 1U);
   EXPECT_EQ(one->front().spec.name, "a");
-  const auto two = read(R"([{"name":"a","tokens":[5],"ttl":2},{"name":"b","prompt":"x","cache_salt":"s"}])");
+  const auto two = read_pools(R"([{"name":"a","tokens":[5],"ttl":2},{"name":"b","prompt":"x","cache_salt":"s"}])");
   ASSERT_EQ(two->size(), 2U);
   EXPECT_EQ(two->front().tokens, Tokens{5});
   EXPECT_EQ(two->front().spec.ttl, std::chrono::seconds(2));
@@ -46,7 +46,7 @@ TEST(PoolFile, ErrorsNameTheEntryAndTheField) {
 TEST(PoolFile, TwoOfANameNeedTwoSalts) {
   EXPECT_EQ(refusal(R"([{"name":"a","prompt":"x"},{"name":"a","prompt":"y"}])"),
             "pools[1]: 'name' is 'a', as that of a pool before it");
-  EXPECT_EQ(read(R"([{"name":"a","prompt":"x"},{"name":"a","prompt":"y","cache_salt":"s"}])")->size(), 2U);
+  EXPECT_EQ(read_pools(R"([{"name":"a","prompt":"x"},{"name":"a","prompt":"y","cache_salt":"s"}])")->size(), 2U);
 }
 
 }  // namespace

@@ -63,6 +63,7 @@ Json describe_request(const Json& body, const FormatFacts& facts) {
 ResponsesFormat::ResponsesFormat(FormatFacts facts, const chat::Templates& templates, const chat::Prompt& prompt,
                                  ToolNames tools, Json described, OnEnded on_ended)
     : facts_(std::move(facts)),
+      templates_(templates),
       parser_(templates.make_parser(prompt)),
       output_(stem_of(facts_.id), std::move(tools), described["reasoning"]["summary"].is_string()),
       response_(std::move(described)),
@@ -70,6 +71,11 @@ ResponsesFormat::ResponsesFormat(FormatFacts facts, const chat::Templates& templ
 
 std::string ResponsesFormat::told(const char* type, Json response) {
   return output_.event(type, {{"response", std::move(response)}});
+}
+
+void ResponsesFormat::on_confirmed(const chat::Prompt& prompt, bool continued) {
+  parser_ = templates_.make_parser(prompt);
+  facts_.session.continued = continued;
 }
 
 std::string ResponsesFormat::on_begin() {

@@ -28,6 +28,7 @@ class ResponsesFormat final : public Format {
   ResponsesFormat(FormatFacts facts, const chat::Templates& templates, const chat::Prompt& prompt, ToolNames tools,
                   Json described, OnEnded on_ended);
 
+  void on_confirmed(const chat::Prompt& prompt, bool continued) override;
   std::string on_begin() override;
   std::string on_silence() override;
   std::string on_progress(const Answer& answer, const sched::Progress& progress) override;
@@ -45,8 +46,9 @@ class ResponsesFormat final : public Format {
   Json ended(const Answer& answer);
   Json usage(const Answer& answer) const;
 
-  const FormatFacts facts_;
-  const std::unique_ptr<chat::OutputParser> parser_;
+  FormatFacts facts_;
+  const chat::Templates& templates_;
+  std::unique_ptr<chat::OutputParser> parser_;
   ResponsesOutput output_;
   Json response_;  // as it is before the answer
   const OnEnded on_ended_;

@@ -6,7 +6,7 @@
 namespace coppice::api {
 namespace {
 
-Result<ResponsesRequest> read(const std::string& body, const std::string& history = "[]") {
+Result<ResponsesRequest> read_responses_body(const std::string& body, const std::string& history = "[]") {
   return read_responses_request(Json::parse(body), Json::parse(history), [](std::string_view id) {
     return id == "msg_known_0" ? std::optional(Json::parse(R"({"type":"message","role":"user","content":"known"})"))
                                : std::nullopt;
@@ -14,7 +14,7 @@ Result<ResponsesRequest> read(const std::string& body, const std::string& histor
 }
 
 std::string messages_of(const std::string& input) {
-  const auto request = read(R"({"input":)" + input + "}");
+  const auto request = read_responses_body(R"({"input":)" + input + "}");
   return request ? request->chat["messages"].dump() : request.error().message;
 }
 
@@ -96,8 +96,8 @@ TEST(ResponsesRequest, OutputsOfCalls) {
 }
 
 TEST(ResponsesRequest, InstructionsComeFirstThenTheHistory) {
-  const auto request = read(R"({"instructions":"be brief","input":"more"})",
-                            R"([{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}])");
+  const auto request = read_responses_body(R"({"instructions":"be brief","input":"more"})",
+                                           R"([{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}])");
   ASSERT_TRUE(request);
   EXPECT_TRUE(request->has_instructions);
   EXPECT_EQ(request->chat["messages"].dump(),
@@ -109,7 +109,7 @@ TEST(ResponsesRequest, InstructionsComeFirstThenTheHistory) {
 
 TEST(ResponsesRequest, Fields) {
   const auto request =
-      read(R"({"model":"m","input":"hi","max_output_tokens":9,"temperature":0.5,"top_p":0.9,"stop":["x"],
+      read_responses_body(R"({"model":"m","input":"hi","max_output_tokens":9,"temperature":0.5,"top_p":0.9,"stop":["x"],
       "reasoning":{"effort":"low","summary":"auto"},"session_id":"s","previous_response_id":"resp_1",
       "prompt_cache_key":"k","metadata":{"a":"b"},"store":false,"include":["reasoning.encrypted_content"],
       "truncation":"auto","top_logprobs":3,"n":4,"stream":true,"parallel_tool_calls":false,"id_slot":1,
@@ -128,7 +128,7 @@ TEST(ResponsesRequest, Fields) {
 
 TEST(ResponsesRequest, TextFormats) {
   const auto format = [](const std::string& text) {
-    const auto request = read(R"({"input":"hi","text":)" + text + "}");
+    const auto request = read_responses_body(R"({"input":"hi","text":)" + text + "}");
     return request ? request->chat.value("response_format", Json()).dump() : request.error().param;
   };
   EXPECT_EQ(format("null"), "null");
@@ -180,7 +180,7 @@ TEST(ResponsesRequest, ErrorsNameTheField) {
       {R"({"input":"x","tools":{}})", "tools"},
   };
   for (const Wrong& c : cases) {
-    const auto request = read(c.body);
+    const auto request = read_responses_body(c.body);
     ASSERT_FALSE(request) << c.body;
     EXPECT_EQ(request.error().kind, ErrorKind::invalid_request) << c.body;
     EXPECT_EQ(request.error().param, c.param) << c.body;
@@ -188,7 +188,7 @@ TEST(ResponsesRequest, ErrorsNameTheField) {
 }
 
 TEST(ResponsesRequest, AnUnknownItemReferenceIsNotFound) {
-  const auto request = read(R"({"input":[{"type":"item_reference","id":"msg_gone_0"}]})");
+  const auto request = read_responses_body(R"({"input":[{"type":"item_reference","id":"msg_gone_0"}]})");
   ASSERT_FALSE(request);
   EXPECT_EQ(request.error().kind, ErrorKind::not_found);
   EXPECT_NE(request.error().message.find("msg_gone_0"), std::string::npos);

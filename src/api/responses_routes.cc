@@ -195,7 +195,7 @@ Result<CompletionPlan> plan_responses(const Call& call) {
   if (!read) return std::unexpected(read.error());
   Keeper keeper(call.context, read->ns, std::move(read->earlier), read->request);
 
-  auto draft = read_draft(call, ApiKind::chat, std::move(read->request.chat));
+  auto draft = read_draft(call, ApiKind::chat, std::move(read->request.chat), Rendering::guess_first);
   if (!draft) return std::unexpected(in_our_words(draft.error()));
   ChatPlan chat = make_chat_plan(services, *std::move(draft), "resp_");
   Json described = describe_request(*body, chat.facts);

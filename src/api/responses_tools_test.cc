@@ -13,7 +13,7 @@ struct Read {
   std::string param;  // of the error, if any
 };
 
-Read read(const std::string& fields) {
+Read read_tools_of(const std::string& fields) {
   Read out;
   auto names = read_tools(Json::parse("{" + fields + "}"), out.chat);
   if (names) {
@@ -35,7 +35,7 @@ constexpr const char* kThree =
     R"({"type":"namespace","name":"mcp__x","tools":[{"type":"function","name":"c"}]}])";
 
 TEST(ResponsesTools, AFunction) {
-  const Read got = read(R"("tools":[{"type":"function","name":"grep","description":"finds","strict":true,
+  const Read got = read_tools_of(R"("tools":[{"type":"function","name":"grep","description":"finds","strict":true,
       "parameters":{"type":"object","properties":{"q":{"type":"string"}}}}])");
   EXPECT_EQ(got.chat["tools"].dump(), R"([{"type":"function","function":{"name":"grep","description":"finds",)"
                                       R"("parameters":{"type":"object","properties":{"q":{"type":"string"}}}}}])");
@@ -43,7 +43,7 @@ TEST(ResponsesTools, AFunction) {
 }
 
 TEST(ResponsesTools, ACustomToolTakesOneStringAndIsToldItsGrammar) {
-  const Read got = read(R"("tools":[{"type":"custom","name":"patch","description":"edits",
+  const Read got = read_tools_of(R"("tools":[{"type":"custom","name":"patch","description":"edits",
       "format":{"type":"grammar","syntax":"lark","definition":"start: x"}}])");
   const Json function = got.chat["tools"][0]["function"];
   EXPECT_EQ(function["parameters"]["required"].dump(), R"(["input"])");
@@ -62,7 +62,7 @@ TEST(ResponsesTools, TextOfACustomToolGoesThereAndBack) {
 
 TEST(ResponsesTools, NamespacesJoinAndComeApartAgain) {
   const Read got =
-      read(R"("tools":[{"type":"namespace","name":"mcp__files__","tools":[{"type":"function","name":"read"}]},
+      read_tools_of(R"("tools":[{"type":"namespace","name":"mcp__files__","tools":[{"type":"function","name":"read"}]},
       {"type":"namespace","name":"web","tools":[{"type":"function","name":"read"},{"type":"custom","name":"js"},{"type":"web_search"}]}])");
   EXPECT_EQ(names_of(got.chat), "mcp__files__read web__read web__js ");
   EXPECT_EQ(got.names.find("mcp__files__read").space, "mcp__files__");
@@ -73,7 +73,7 @@ TEST(ResponsesTools, NamespacesJoinAndComeApartAgain) {
 }
 
 TEST(ResponsesTools, NamesThatWouldMeetStayApart) {
-  const Read got = read(R"("tools":[{"type":"function","name":"a__b"},
+  const Read got = read_tools_of(R"("tools":[{"type":"function","name":"a__b"},
       {"type":"namespace","name":"a","tools":[{"type":"function","name":"b"}]},
       {"type":"namespace","name":"a__","tools":[{"type":"function","name":"b"}]}])");
   EXPECT_EQ(names_of(got.chat), "a__b a__b_ a__b__ ");
@@ -84,15 +84,16 @@ TEST(ResponsesTools, NamesThatWouldMeetStayApart) {
 }
 
 TEST(ResponsesTools, HostedToolsAreLeftOut) {
-  const Read got = read(R"("tools":[{"type":"web_search"},{"type":"local_shell"},{"type":"mcp","server_label":"x"}])");
+  const Read got =
+      read_tools_of(R"("tools":[{"type":"web_search"},{"type":"local_shell"},{"type":"mcp","server_label":"x"}])");
   EXPECT_FALSE(got.chat.contains("tools"));
   EXPECT_EQ(got.param, "");
-  EXPECT_FALSE(read(R"("tools":[])").chat.contains("tools"));
+  EXPECT_FALSE(read_tools_of(R"("tools":[])").chat.contains("tools"));
 }
 
 TEST(ResponsesTools, Choices) {
   const auto choice = [](const std::string& text) {
-    const Read got = read(kThree + (R"(,"tool_choice":)" + text));
+    const Read got = read_tools_of(kThree + (R"(,"tool_choice":)" + text));
     return got.param.empty() ? got.chat.value("tool_choice", Json()).dump() + " of " + names_of(got.chat) : got.param;
   };
   const std::string all = " of a b mcp__x__c ";
@@ -111,13 +112,14 @@ TEST(ResponsesTools, Choices) {
 }
 
 TEST(ResponsesTools, ErrorsNameTheField) {
-  EXPECT_EQ(read(R"("tools":[7])").param, "tools[0]");
-  EXPECT_EQ(read(R"("tools":[{}])").param, "tools[0].type");
-  EXPECT_EQ(read(R"("tools":[{"type":"function"}])").param, "tools[0].name");
-  EXPECT_EQ(read(R"("tools":[{"type":"function","name":"f","description":7}])").param, "tools[0].description");
-  EXPECT_EQ(read(R"("tools":[{"type":"custom","name":"f","format":{"type":7}}])").param, "tools[0].format.type");
-  EXPECT_EQ(read(R"("tools":[{"type":"namespace","name":"n","tools":7}])").param, "tools[0].tools");
-  EXPECT_EQ(read(R"("tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}])").param,
+  EXPECT_EQ(read_tools_of(R"("tools":[7])").param, "tools[0]");
+  EXPECT_EQ(read_tools_of(R"("tools":[{}])").param, "tools[0].type");
+  EXPECT_EQ(read_tools_of(R"("tools":[{"type":"function"}])").param, "tools[0].name");
+  EXPECT_EQ(read_tools_of(R"("tools":[{"type":"function","name":"f","description":7}])").param, "tools[0].description");
+  EXPECT_EQ(read_tools_of(R"("tools":[{"type":"custom","name":"f","format":{"type":7}}])").param,
+            "tools[0].format.type");
+  EXPECT_EQ(read_tools_of(R"("tools":[{"type":"namespace","name":"n","tools":7}])").param, "tools[0].tools");
+  EXPECT_EQ(read_tools_of(R"("tools":[{"type":"namespace","name":"n","tools":[{"type":"function"}]}])").param,
             "tools[0].tools[0].name");
 }
 

@@ -41,6 +41,7 @@ struct GrammarTrigger {
   int type = 0;  // llama-common's common_grammar_trigger_type
   std::string value;
   Token token = -1;
+  friend bool operator==(const GrammarTrigger&, const GrammarTrigger&) = default;
 };
 
 // What the chat template and its tool parser demand of the output, beside what the client asked for.
@@ -56,6 +57,7 @@ struct ChatConstraint {
   std::vector<std::string> thinking_end_tags;
   int reasoning_budget_tokens = -1;  // -1: no limit
   std::string reasoning_budget_message;
+  friend bool operator==(const ChatConstraint&, const ChatConstraint&) = default;
 };
 
 class SamplerFactory {

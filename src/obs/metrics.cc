@@ -101,6 +101,15 @@ void Metrics::count_miss(const char* reason) {
       .Increment();
 }
 
+void Metrics::count_guess(bool right) {
+  BuildCounter()
+      .Name("coppice_prompt_guesses_total")
+      .Help("Prompts that the engine began with before the whole conversation was rendered.")
+      .Register(*registry_)
+      .Add({{"result", right ? "right" : "wrong"}})
+      .Increment();
+}
+
 void Metrics::count_http(int status) {
   BuildCounter()
       .Name("coppice_http_responses_total")

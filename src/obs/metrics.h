@@ -59,6 +59,7 @@ class Metrics {
   prometheus::Histogram& step_seconds;
 
   void count_miss(const char* reason);  // coppice_prefix_misses_total{reason}
+  void count_guess(bool right);         // coppice_prompt_guesses_total{result}
   void count_http(int status);          // coppice_http_responses_total{code}
 };
 
