@@ -1,12 +1,11 @@
 #include "tier/block.h"
 
+#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <bit>
 #include <cassert>
 #include <cstdint>
-
-#include "fmt/format.h"
 
 namespace coppice::tier {
 namespace {

@@ -57,7 +57,7 @@ bool ByTokens::operator()(std::span<const Token> a, const Entry* b) const { retu
 
 // What an entry adds to the totals and to its parent's counts.
 struct BlockTree::Share {
-  bool host = false, disk = false, pinned = false, on_disk = false;
+  bool host = false, disk = false, stuck = false, on_disk = false;
   std::uint64_t host_bytes = 0, disk_bytes = 0;
 };
 
@@ -66,7 +66,7 @@ BlockTree::Share BlockTree::share_of(const Entry& entry) {
   share.host = entry.host != HostState::none;
   share.disk = entry.disk != DiskState::none;
   share.on_disk = entry.disk == DiskState::writing || entry.disk == DiskState::held;
-  share.pinned = entry.pinned();
+  share.stuck = entry.stuck();
   share.host_bytes = share.host ? entry.payload_bytes : 0;
   share.disk_bytes = share.on_disk ? entry.record_bytes : 0;
   return share;
@@ -293,21 +293,21 @@ void BlockTree::change(Entry& entry, F&& f) {
   if (host_candidate(entry)) host_list(entry).insert(&entry);
   if (disk_candidate(entry)) disk_.insert(&entry);
 
-  const auto pinned_bytes = [](const Share& share) { return share.pinned ? share.host_bytes : 0; };
+  const auto stuck_bytes = [](const Share& share) { return share.stuck ? share.host_bytes : 0; };
   totals_.host_bytes += after.host_bytes - before.host_bytes;
   totals_.disk_bytes += after.disk_bytes - before.disk_bytes;
-  totals_.pinned_bytes += pinned_bytes(after) - pinned_bytes(before);
+  totals_.stuck_bytes += stuck_bytes(after) - stuck_bytes(before);
   totals_.host_blocks += std::uint64_t{after.host} - std::uint64_t{before.host};
   totals_.disk_blocks += std::uint64_t{after.on_disk} - std::uint64_t{before.on_disk};
   assert(totals_.host_bytes <= host_bytes_max_);
 
-  const bool same = before.host == after.host && before.disk == after.disk && before.pinned == after.pinned;
+  const bool same = before.host == after.host && before.disk == after.disk && before.stuck == after.stuck;
   if (same || entry.parent == nullptr) return;
   // Another type of function each time would be a recursion of templates without end.
   const std::function<void(Entry&)> count = [&](Entry& parent) {
     parent.host_children += int{after.host} - int{before.host};
     parent.disk_children += int{after.disk} - int{before.disk};
-    parent.pinned_children += int{after.pinned} - int{before.pinned};
+    parent.stuck_children += int{after.stuck} - int{before.stuck};
   };
   change(*entry.parent, count);
 }
@@ -361,16 +361,17 @@ void BlockTree::check_invariants() const {
     assert(children_of(e.parent_id)->contains(std::span<const Token>(e.tokens)));
     const Share share = share_of(e);
     assert(!share.disk || e.parent == nullptr || share_of(*e.parent).disk);  // (2)
-    int in_host = 0, on_disk = 0, pinned = 0;
+    assert(e.disk != DiskState::held || e.parent == nullptr || e.parent->disk == DiskState::held);
+    int in_host = 0, on_disk = 0, stuck = 0;
     for (const Entry* child : e.children) {
       assert(child->parent == &e);
       in_host += share_of(*child).host;
       on_disk += share_of(*child).disk;
-      pinned += child->pinned();
+      stuck += child->stuck();
     }
-    assert(e.host_children == in_host && e.disk_children == on_disk && e.pinned_children == pinned);
+    assert(e.host_children == in_host && e.disk_children == on_disk && e.stuck_children == stuck);
     totals.host_bytes += share.host_bytes;
-    totals.pinned_bytes += share.pinned ? share.host_bytes : 0;
+    totals.stuck_bytes += share.stuck ? share.host_bytes : 0;
     totals.disk_bytes += share.disk_bytes;
     totals.host_blocks += share.host;
     totals.disk_blocks += share.on_disk;

@@ -11,15 +11,16 @@
 //   none     held      on disk only                                begin_read, adopt, drop_disk (gone)
 //   reading  held      host bytes are reserved, the read is going  end_read
 //
-// A block is *pinned* while it is leased, written or read, and while a block that goes on from it is pinned: neither
-// tier gives up a pinned block. As all else can be given up, from the ends of the chains inwards, room(bytes) is exact.
+// A block is *pinned* while it is leased, written or read: neither tier gives it up. A block in host memory is *stuck*
+// there while it is pinned or one that goes on from it is stuck. All else in host memory can be given up, from the ends
+// of the chains inwards, so room(bytes) is exact.
 //
 // Owner: Tiers. Threading: the engine thread. Entries keep their address until they are removed.
 // Cost: find() compares the prompt once, with a binary search among the blocks that go on from the same one; a change
-// of state costs O(log n), and O(depth) when it pins or unpins a chain; a victim is chosen among the 32 oldest of each
-// kind. Invariants (check_invariants):
+// of state costs O(log n), and O(depth) when a chain becomes stuck or free; a victim is chosen among the 32 oldest of
+// each kind. Invariants (check_invariants):
 //   1. a block is held by some tier, and so is the one it goes on from, which is full and ends where it begins
-//   2. what is on disk or to be written there goes on from what is
+//   2. what is to be written goes on from what is, or is on disk; what is on disk goes on from what is on disk
 //   3. bytes and counts of each tier are the sums over its blocks; host bytes <= the limit
 //   4. the lists of candidates hold exactly the blocks that could be given up next
 #pragma once
@@ -72,12 +73,11 @@ struct Entry {
   Children children;
   std::int32_t host_children = 0;  // with host bytes
   std::int32_t disk_children = 0;  // on disk, or to be
-  std::int32_t pinned_children = 0;
+  std::int32_t stuck_children = 0;
 
   TokenPos end() const { return begin + static_cast<TokenPos>(tokens.size()); }
-  bool pinned() const {
-    return leases > 0 || pinned_children > 0 || host == HostState::reading || disk == DiskState::writing;
-  }
+  bool pinned() const { return leases > 0 || host == HostState::reading || disk == DiskState::writing; }
+  bool stuck() const { return host != HostState::none && (pinned() || stuck_children > 0); }
 };
 
 // The longest known beginning of a prompt.
@@ -89,9 +89,9 @@ struct Found {
 };
 
 struct TreeTotals {
-  std::uint64_t host_bytes = 0;    // held and reserved
-  std::uint64_t pinned_bytes = 0;  // of those
-  std::uint64_t disk_bytes = 0;    // records held and being written
+  std::uint64_t host_bytes = 0;   // held and reserved
+  std::uint64_t stuck_bytes = 0;  // of those
+  std::uint64_t disk_bytes = 0;   // records held and being written
   std::uint64_t host_blocks = 0, disk_blocks = 0;
   friend bool operator==(const TreeTotals&, const TreeTotals&) = default;
 };
@@ -139,7 +139,7 @@ class BlockTree {
   void drop_disk(Entry& entry);
 
   // Whether so many bytes can be had in host memory, victims included.
-  bool room(std::uint64_t bytes) const { return totals_.pinned_bytes + bytes <= host_bytes_max_; }
+  bool room(std::uint64_t bytes) const { return totals_.stuck_bytes + bytes <= host_bytes_max_; }
   bool fits_now(std::uint64_t bytes) const { return totals_.host_bytes + bytes <= host_bytes_max_; }
   Entry* host_victim(const BlockEvictionPolicy& policy, TimePoint now) const;
   Entry* disk_victim(const BlockEvictionPolicy& policy, TimePoint now) const;

@@ -1,5 +1,6 @@
 #include "tier/cache_folder.h"
 
+#include <fmt/format.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -7,7 +8,6 @@
 #include <span>
 #include <string_view>
 
-#include "fmt/format.h"
 #include "obs/log.h"
 #include "tier/record.h"
 

@@ -1,12 +1,12 @@
 #include "tier/disk_index.h"
 
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include <cstdio>
 #include <cstring>
 #include <span>
 
-#include "fmt/format.h"
 #include "obs/log.h"
 
 namespace coppice::tier {

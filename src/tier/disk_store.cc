@@ -1,9 +1,10 @@
 #include "tier/disk_store.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 
-#include "fmt/format.h"
 #include "obs/log.h"
 #include "tier/record.h"
 

@@ -1,8 +1,9 @@
 // Opening the disk store: what a server that ended, was killed or lost its power left behind.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 
-#include "fmt/format.h"
 #include "obs/log.h"
 #include "tier/cache_folder.h"
 #include "tier/disk_store.h"

@@ -1,6 +1,7 @@
 // FileSystem on POSIX.
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -12,7 +13,6 @@
 #include <filesystem>
 #include <system_error>
 
-#include "fmt/format.h"
 #include "tier/file_system.h"
 
 namespace coppice::tier {

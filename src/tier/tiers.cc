@@ -43,7 +43,7 @@ Result<std::unique_ptr<Tiers>> Tiers::open(const Options& options, const Clock& 
   return tiers;
 }
 
-// REQUIRES: nothing pinned is needed. `keep` is not given up, though nobody has a lease on it.
+// `keep` is not given up, though nobody has a lease on it; may be null.
 bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
   if (keep != nullptr) tree_.pin(*keep);
   const bool room = tree_.room(bytes);
@@ -63,7 +63,9 @@ bool Tiers::put(Block block, bool durable) {
   const std::uint64_t bytes = block.state->size();
   Entry* known = tree_.covering(block.parent, block.tokens);
   if (known == nullptr) {
-    if (!make_room(bytes, tree_.get(block.parent))) {
+    Entry* parent = tree_.get(block.parent);
+    const bool safe = parent == nullptr || parent->disk == DiskState::held;  // it stays on disk, whatever goes
+    if (!make_room(bytes, safe ? nullptr : parent)) {
       ++counts_.refused;
       publish();
       return false;
@@ -76,7 +78,8 @@ bool Tiers::put(Block block, bool durable) {
     if (disk_) disk_->used(*known);
     // It was computed again, or it would not be here: having it in memory spares the read.
     const bool same = known->id == block.id && known->payload_bytes == bytes;
-    if (same && known->host == HostState::none && make_room(bytes, known)) tree_.adopt(*known, std::move(block.state));
+    if (same && known->host == HostState::none && make_room(bytes, nullptr))
+      tree_.adopt(*known, std::move(block.state));
   }
   if (durable) want_durable(known->id);
   if (disk_) disk_->pump();
