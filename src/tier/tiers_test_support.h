@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
@@ -26,7 +27,11 @@ namespace coppice::tier {
 class TempFolder {
  public:
   TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "coppice-tier-XXXXXX").string();
+    // In memory if possible: the index is synced for each change, and these tests make thousands.
+    const std::filesystem::path memory = "/dev/shm";
+    const bool in_memory = ::access(memory.c_str(), W_OK) == 0;
+    const auto parent = in_memory ? memory : std::filesystem::temp_directory_path();
+    std::string name = (parent / "coppice-tier-XXXXXX").string();
     path_ = ::mkdtemp(name.data());
   }
   ~TempFolder() {
@@ -88,10 +93,21 @@ class FaultyFiles final : public FileSystem {
   std::size_t torn_bytes = 0;
   std::uint64_t free = std::uint64_t{1} << 40;
 
-  // By path: how much of each file is synced, of those that this has written to.
-  std::map<std::string, std::uint64_t> synced_bytes() const {
+  // Turns a copy of the folder into what a power cut might leave of it: bytes and names that were not synced are lost.
+  void cut_power(const std::string& from, const std::string& copy) const {
     const std::lock_guard lock(mutex_);
-    return synced_;
+    for (const auto& [path, bytes] : synced_) {
+      const std::string there = copy + path.substr(from.size());
+      if (!std::filesystem::exists(there)) continue;
+      std::filesystem::resize_file(there, std::min<std::uint64_t>(bytes, std::filesystem::file_size(there)));
+      const auto old = old_names_.find(path);
+      if (old == old_names_.end()) continue;
+      if (old->second.empty()) {
+        std::filesystem::remove(there);
+      } else {
+        std::filesystem::rename(there, copy + old->second.substr(from.size()));
+      }
+    }
   }
 
   Result<void> make_folder(const std::string& path) override { return real_->make_folder(path); }
@@ -101,6 +117,8 @@ class FaultyFiles final : public FileSystem {
     auto file = real_->create(path);
     if (!file) return file;
     note(path, 0);
+    const std::lock_guard lock(mutex_);
+    old_names_[path] = "";
     return std::make_unique<File>(*this, path, std::move(*file));
   }
   Result<std::size_t> read(const std::string& path, std::uint64_t offset, std::span<std::byte> to) override {
@@ -113,8 +131,11 @@ class FaultyFiles final : public FileSystem {
   }
   Result<void> rename(const std::string& from, const std::string& to) override {
     if (auto ok = ask(Call::rename, from); !ok) return ok;
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(mutex_);  // the names are only asked for between calls
     if (const auto found = synced_.find(from); found != synced_.end()) {
+      const auto older = old_names_.find(from);
+      old_names_[to] = older == old_names_.end() ? from : older->second;
+      old_names_.erase(from);
       synced_[to] = found->second;
       synced_.erase(from);
     }
@@ -126,7 +147,9 @@ class FaultyFiles final : public FileSystem {
   }
   Result<void> sync_folder(const std::string& path) override {
     if (auto ok = ask(Call::sync_folder, path); !ok) return ok;
-    return {};  // real_'s would only take time
+    const std::lock_guard lock(mutex_);
+    old_names_.clear();
+    return {};
   }
   Result<std::uint64_t> free_bytes(const std::string&) override { return free; }
   Result<std::unique_ptr<FileLock>> lock(const std::string& path) override { return real_->lock(path); }
@@ -165,7 +188,8 @@ class FaultyFiles final : public FileSystem {
 
   std::shared_ptr<FileSystem> real_ = system_files();
   mutable std::mutex mutex_;
-  std::map<std::string, std::uint64_t> synced_;
+  std::map<std::string, std::uint64_t> synced_;   // bytes of each file written here
+  std::map<std::string, std::string> old_names_;  // new name: the one that is synced, if any
 };
 
 inline std::unexpected<Error> disk_error(const char* what, const char* code = "") {
