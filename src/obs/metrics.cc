@@ -119,7 +119,9 @@ Metrics::Metrics()
       tier_disk_held_back(
           counter(*registry_, "coppice_tier_disk_held_back_total", "KV blocks whose write the hourly limit delayed.")),
       tier_disk_write_failures(
-          counter(*registry_, "coppice_tier_disk_write_failures_total", "KV blocks whose write to the disk failed.")) {}
+          counter(*registry_, "coppice_tier_disk_write_failures_total", "KV blocks whose write to the disk failed.")),
+      tier_disk_given_up(counter(*registry_, "coppice_tier_disk_given_up_total",
+                                 "KV blocks that left host memory before they could be written to the disk.")) {}
 
 Metrics::~Metrics() = default;
 

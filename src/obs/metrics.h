@@ -74,6 +74,7 @@ class Metrics {
   prometheus::Counter& tier_disk_read_bytes;
   prometheus::Counter& tier_disk_held_back;
   prometheus::Counter& tier_disk_write_failures;
+  prometheus::Counter& tier_disk_given_up;
 
   void count_miss(const char* reason);  // coppice_prefix_misses_total{reason}
   void count_http(int status);          // coppice_http_responses_total{code}

@@ -115,7 +115,7 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path) {
 }
 
 Result<void> DiskIndex::prepare() {
-  sqlite3_busy_timeout(db_, 2000);  // a person may look into it with another program
+  sqlite3_busy_timeout(db_, 500);  // a person may look into it with another program
   // FULL: a commit is synced, so that what a flush promises survives a power cut.
   auto done = execute(db_, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;");
   if (!done) return done;

@@ -64,7 +64,7 @@ Result<void> DiskStore::make_space(std::uint64_t bytes) {
       continue;
     }
     const std::uint64_t before = space_.segment_bytes;
-    if (auto done = compact(number, budget_.segment_bytes); !done) return done;
+    if (auto done = compact(number, segments_.at(number).bytes); !done) return done;
     if (space_.segment_bytes >= before) {
       return std::unexpected(Error{ErrorKind::internal, "a segment could not be removed", {}, "full"});
     }

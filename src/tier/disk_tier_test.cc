@@ -1,5 +1,6 @@
 // The tiers with a disk: what survives, what the limits do, what happens while the disk fails.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
 #include <algorithm>
 #include <fstream>
@@ -178,7 +179,7 @@ TEST_F(DiskTier, B20_ACorruptBlockIsRemovedAndNeverServed) {
   const std::string pristine = current().sub("pristine");
   std::filesystem::copy(options.disk->dir, pristine);
   const std::uint64_t record = record_size(4, 40);
-  for (std::uint64_t at = record; at < 2 * record; at += 3) {  // the second block's
+  for (std::uint64_t at = record; at < 2 * record; at += 5) {  // the second block's
     std::filesystem::remove_all(options.disk->dir);
     std::filesystem::copy(pristine, options.disk->dir);
     {
@@ -273,6 +274,39 @@ TEST_F(DiskTier, AFullDiskDegradesToHostOnlyAndRecovers) {
   EXPECT_EQ(flush().failed, 0U);
   restart();
   EXPECT_EQ(restore(kModel, prompt), 3U);
+}
+
+TEST_F(DiskTier, AnIndexThatCannotBeWrittenDegradesAndRecovers) {
+  open();
+  const Tokens prompt = numbers(1, 8);
+  put_all(chain_of(kModel, prompt, 4, kStateBytes));
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open(in_folder("index.sqlite").c_str(), &other), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(other, "BEGIN IMMEDIATE", nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(flush().failed, 2U);
+  EXPECT_NE(tiers->stats().disk_state.reason.find("index"), std::string::npos);
+  sqlite3_close(other);
+  EXPECT_EQ(flush().blocks, 2U);
+  EXPECT_FALSE(tiers->stats().disk_state.degraded);
+  restart();
+  EXPECT_EQ(restore(kModel, prompt), 2U);
+}
+
+TEST_F(DiskTier, WhatIsEvictedBeforeItCouldBeWrittenIsCounted) {
+  options.host_bytes_max = 2 * kStateBytes;
+  open();
+  files->before = [&](Call call, const std::string&) -> Result<void> {
+    if (call == Call::sync) return disk_error("input/output error");
+    return {};
+  };
+  put_all(chain_of(kModel, numbers(1, 8), 4, kStateBytes));
+  EXPECT_EQ(flush().failed, 2U);
+  put_all(chain_of(kModel, numbers(50, 8), 4, kStateBytes), false);
+  EXPECT_EQ(tiers->stats().disk_state.given_up, 2U);
+  EXPECT_EQ(tiers->find(kModel, numbers(1, 8)).tokens, 0);
+  files->before = nullptr;
+  clock.advance(31s);
+  EXPECT_EQ(flush().blocks, 0U);
 }
 
 // Each call fails once, wherever it happens; afterwards everything is written and right.

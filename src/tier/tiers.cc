@@ -51,6 +51,7 @@ bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
     Entry* victim = tree_.host_victim(policy_, clock_.now());
     assert(victim != nullptr);  // room() is exact
     ++counts_.host.evictions;
+    if (victim->disk == DiskState::wanted) ++n_given_up_;
     tree_.drop_host(*victim);
   }
   if (keep != nullptr) tree_.unpin(*keep);
@@ -227,6 +228,7 @@ Stats Tiers::stats() const {
     stats.disk.blocks = totals.disk_blocks;
     stats.disk.bytes_max = options_.disk->bytes_max;
     disk_->add_to(stats);
+    stats.disk_state.given_up = n_given_up_;
   }
   return stats;
 }
@@ -257,6 +259,7 @@ void Tiers::publish() {
   raise(metrics_.tier_disk_read_bytes, now.disk_state.read_bytes);
   raise(metrics_.tier_disk_held_back, now.disk_state.held_back);
   raise(metrics_.tier_disk_write_failures, now.disk_state.write_failures);
+  raise(metrics_.tier_disk_given_up, now.disk_state.given_up);
 }
 
 }  // namespace coppice::tier

@@ -56,7 +56,8 @@ struct Options {
   // A beginning of a block's tokens is of use by itself. False where state cannot be cut (recurrent and hybrid models):
   // then find() gives whole blocks only, and a shorter block is kept beside a longer one.
   bool divisible = true;
-  std::function<void()> wake;  // there is something to poll(); from the disk's thread, must not call back
+  // There is something to poll(). Called on the disk's thread, until the destructor returns; must not call back.
+  std::function<void()> wake;
 };
 
 enum class Ready : std::uint8_t {
@@ -87,6 +88,7 @@ struct DiskStats {
   std::uint64_t queue_bytes = 0;     // with the disk's thread
   std::uint64_t held_back = 0;       // blocks that the hourly limit has delayed
   std::uint64_t write_failures = 0;  // blocks whose write failed; tried again
+  std::uint64_t given_up = 0;        // blocks that left host memory before they could be written
 };
 
 struct Stats {
@@ -161,7 +163,8 @@ class Tiers {
   std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> records_;
   std::uint64_t record_bytes_ = 0;
   std::string secret_;
-  Stats counts_;
+  Stats counts_;  // what this class counts itself
+  std::uint64_t n_given_up_ = 0;
   std::unique_ptr<WriteBehind> disk_;  // null without a disk
 };
 

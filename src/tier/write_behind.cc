@@ -23,7 +23,8 @@ WriteBehind::WriteBehind(BlockTree& tree, const BlockEvictionPolicy& policy, con
       clock_(clock),
       options_(options),
       live_bytes_max_(disk_budget(options).live_bytes_max),
-      record_bytes_max_(disk_budget(options).record_bytes_max),
+      record_bytes_max_(std::min(disk_budget(options).record_bytes_max,
+                                 options.bytes_per_hour_max == 0 ? UINT64_MAX : options.bytes_per_hour_max)),
       hour_begin_(clock.now()),
       space_(store->space()),
       worker_(std::make_unique<DiskWorker>(std::move(store), std::move(wake), options.own_thread)) {}
@@ -116,7 +117,10 @@ void WriteBehind::take_event(DiskEvent& event, News& news) {
     case Kind::found_bad:
       if (entry != nullptr && entry->disk == DiskState::held) news.bad.push_back({event.id, entry->serial});
       break;
-    case Kind::records_saved: records_sent_.clear(); break;
+    case Kind::records_saved:
+      records_sent_.clear();
+      recover();
+      break;
     case Kind::records_failed:
       records_.merge(records_sent_);  // what has changed since stays as it is
       records_sent_.clear();
