@@ -97,8 +97,8 @@ class FaultyFiles final : public FileSystem {
   void cut_power(const std::string& from, const std::string& copy) const {
     const std::lock_guard lock(mutex_);
     for (const auto& [path, bytes] : synced_) {
-      const std::string there = copy + path.substr(from.size());
-      if (!std::filesystem::exists(there)) continue;
+      const std::string there = copy + path.substr(std::min(path.size(), from.size()));
+      if (!path.starts_with(from + "/") || !std::filesystem::exists(there)) continue;
       std::filesystem::resize_file(there, std::min<std::uint64_t>(bytes, std::filesystem::file_size(there)));
       const auto old = old_names_.find(path);
       if (old == old_names_.end()) continue;

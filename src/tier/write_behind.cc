@@ -119,11 +119,13 @@ void WriteBehind::take_event(DiskEvent& event, News& news) {
       break;
     case Kind::records_saved:
       records_sent_.clear();
+      records_under_way_ = false;
       recover();
       break;
     case Kind::records_failed:
       records_.merge(records_sent_);  // what has changed since stays as it is
       records_sent_.clear();
+      records_under_way_ = false;
       degrade(event.reason);
       break;
     case Kind::trouble: degrade(event.reason); break;
@@ -257,8 +259,11 @@ void WriteBehind::send_uses() {
 }
 
 void WriteBehind::send_records() {
-  if (records_.empty() || !records_sent_.empty()) return;
+  // With nothing to write, a change of nothing shows whether the disk works again.
+  const bool probe = retry_at_ && records_.empty() && wanted_.empty();
+  if ((records_.empty() && !probe) || records_under_way_) return;
   records_sent_ = std::exchange(records_, {});
+  records_under_way_ = true;
   RecordsJob job;
   for (const auto& [name, change] : records_sent_) job.changes.push_back(change);
   worker_->submit(DiskJob(std::move(job)));

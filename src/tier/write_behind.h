@@ -94,6 +94,7 @@ class WriteBehind {
   std::unordered_map<BlockId, BlockUse, BlockIdHash> uses_;
   std::uint64_t next_use_ = 1;
   std::map<std::pair<std::string, std::string>, RecordChange> records_, records_sent_;
+  bool records_under_way_ = false;
   std::map<std::uint64_t, Flush> flushes_;
   std::uint64_t next_ticket_ = 1;
   std::optional<TimePoint> retry_at_;  // set while degraded
