@@ -31,6 +31,16 @@ prometheus::Histogram& seconds(Registry& r, const char* name, const char* help) 
   return BuildHistogram().Name(name).Help(help).Register(r).Add({}, bounds);
 }
 
+std::array<prometheus::Gauge*, 2> gauge_by_tier(Registry& r, const char* name, const char* help) {
+  auto& family = BuildGauge().Name(name).Help(help).Register(r);
+  return {&family.Add({{"tier", "host"}}), &family.Add({{"tier", "disk"}})};
+}
+
+std::array<prometheus::Counter*, 2> counter_by_tier(Registry& r, const char* name, const char* help) {
+  auto& family = BuildCounter().Name(name).Help(help).Register(r);
+  return {&family.Add({{"tier", "host"}}), &family.Add({{"tier", "disk"}})};
+}
+
 std::array<prometheus::Counter*, 5> reused_by_source(Registry& r) {
   auto& family = BuildCounter()
                      .Name("coppice_prompt_tokens_reused_total")
@@ -86,7 +96,32 @@ Metrics::Metrics()
       prefill_seconds(seconds(*registry_, "coppice_prefill_seconds", "Time from slot to the last prompt token.")),
       time_to_first_token_seconds(
           seconds(*registry_, "coppice_time_to_first_token_seconds", "Time from arrival to the first sampled token.")),
-      step_seconds(seconds(*registry_, "coppice_engine_step_seconds", "Time of one engine step.")) {}
+      step_seconds(seconds(*registry_, "coppice_engine_step_seconds", "Time of one engine step.")),
+      tier_bytes(gauge_by_tier(*registry_, "coppice_tier_bytes", "Bytes of KV blocks, reserved ones included.")),
+      tier_bytes_limit(gauge_by_tier(*registry_, "coppice_tier_bytes_limit", "Bytes that a tier may hold.")),
+      tier_blocks(gauge_by_tier(*registry_, "coppice_tier_blocks", "KV blocks held.")),
+      tier_evictions(counter_by_tier(*registry_, "coppice_tier_evictions_total", "KV blocks given up for room.")),
+      tier_hits(counter_by_tier(*registry_, "coppice_tier_hits_total", "KV blocks that requests started from.")),
+      tier_blocks_quarantined(counter(*registry_, "coppice_tier_blocks_quarantined_total",
+                                      "KV blocks that could not be read or restored, and were removed.")),
+      tier_puts_refused(counter(*registry_, "coppice_tier_puts_refused_total",
+                                "KV blocks that found no room, as all else was in use.")),
+      tier_disk_degraded(gauge(*registry_, "coppice_tier_disk_degraded",
+                               "1 while the disk tier cannot be written; blocks then stay in host memory.")),
+      tier_disk_segment_bytes(
+          gauge(*registry_, "coppice_tier_disk_segment_bytes", "Size of the disk tier's files, dead bytes included.")),
+      tier_disk_queue_bytes(gauge(*registry_, "coppice_tier_disk_queue_bytes", "Bytes on their way to the disk.")),
+      tier_disk_unwritten_blocks(
+          gauge(*registry_, "coppice_tier_disk_unwritten_blocks", "KV blocks that are to be written to the disk.")),
+      tier_disk_written_bytes(counter(*registry_, "coppice_tier_disk_written_bytes_total",
+                                      "Bytes written to the disk tier, compaction included.")),
+      tier_disk_read_bytes(counter(*registry_, "coppice_tier_disk_read_bytes_total", "Bytes read from the disk tier.")),
+      tier_disk_held_back(
+          counter(*registry_, "coppice_tier_disk_held_back_total", "KV blocks whose write the hourly limit delayed.")),
+      tier_disk_write_failures(
+          counter(*registry_, "coppice_tier_disk_write_failures_total", "KV blocks whose write to the disk failed.")),
+      tier_disk_given_up(counter(*registry_, "coppice_tier_disk_given_up_total",
+                                 "KV blocks that left host memory before they could be written to the disk.")) {}
 
 Metrics::~Metrics() = default;
 

@@ -58,6 +58,24 @@ class Metrics {
   prometheus::Histogram& time_to_first_token_seconds;
   prometheus::Histogram& step_seconds;
 
+  // Host and disk tier (tier/tiers.h), in this order.
+  std::array<prometheus::Gauge*, 2> tier_bytes;
+  std::array<prometheus::Gauge*, 2> tier_bytes_limit;
+  std::array<prometheus::Gauge*, 2> tier_blocks;
+  std::array<prometheus::Counter*, 2> tier_evictions;
+  std::array<prometheus::Counter*, 2> tier_hits;
+  prometheus::Counter& tier_blocks_quarantined;
+  prometheus::Counter& tier_puts_refused;
+  prometheus::Gauge& tier_disk_degraded;
+  prometheus::Gauge& tier_disk_segment_bytes;
+  prometheus::Gauge& tier_disk_queue_bytes;
+  prometheus::Gauge& tier_disk_unwritten_blocks;
+  prometheus::Counter& tier_disk_written_bytes;
+  prometheus::Counter& tier_disk_read_bytes;
+  prometheus::Counter& tier_disk_held_back;
+  prometheus::Counter& tier_disk_write_failures;
+  prometheus::Counter& tier_disk_given_up;
+
   void count_miss(const char* reason);  // coppice_prefix_misses_total{reason}
   void count_guess(bool right);         // coppice_prompt_guesses_total{result}
   void count_http(int status);          // coppice_http_responses_total{code}

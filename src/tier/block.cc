@@ -1,0 +1,55 @@
+#include "tier/block.h"
+
+#include <fmt/format.h>
+#include <openssl/evp.h>
+
+#include <bit>
+#include <cassert>
+#include <cstdint>
+
+namespace coppice::tier {
+namespace {
+
+// The first byte hashed says of what, so that no root can be a block.
+constexpr char kRootKind = 'r', kBlockKind = 'b';
+
+static_assert(std::endian::native == std::endian::little, "ids and records are defined as little-endian");
+
+template <class T>
+void put_bytes(std::string& to, const T* from, std::size_t n) {
+  to.append(reinterpret_cast<const char*>(from), n * sizeof(T));
+}
+
+BlockId sha256(std::string_view text) {
+  BlockId id{};
+  unsigned length = 0;
+  [[maybe_unused]] const int ok = EVP_Digest(text.data(), text.size(), id.data(), &length, EVP_sha256(), nullptr);
+  assert(ok == 1 && length == id.size());  // SHA-256 in memory does not fail
+  return id;
+}
+
+}  // namespace
+
+BlockId root_of(std::string_view fingerprint, std::string_view name_space) {
+  std::string text(1, kRootKind);
+  const std::uint64_t n = fingerprint.size();  // keeps ("ab", "c") and ("a", "bc") apart
+  put_bytes(text, &n, 1);
+  text.append(fingerprint).append(name_space);
+  return sha256(text);
+}
+
+BlockId id_of(const BlockId& parent, std::span<const Token> tokens) {
+  std::string text(1, kBlockKind);
+  text.reserve(1 + parent.size() + tokens.size_bytes());
+  put_bytes(text, parent.data(), parent.size());
+  put_bytes(text, tokens.data(), tokens.size());
+  return sha256(text);
+}
+
+std::string short_hex(const BlockId& id) {
+  std::string text;
+  for (std::size_t i = 0; i < 8; ++i) text += fmt::format("{:02x}", id[i]);
+  return text;
+}
+
+}  // namespace coppice::tier

@@ -1,0 +1,54 @@
+// A block: the KV of a fixed number of consecutive tokens, as bytes, under a name that only these tokens behind this
+// very beginning can have (spec B20).
+//
+//   root --- [256 tokens] --- [256 tokens] --- [90 tokens]       a turn's end
+//                       `---- [256 tokens] ...                   another conversation with the same beginning
+//
+// A block's id is SHA-256 over its parent's id and its tokens; the first block's parent is a root, which stands for all
+// that KV depends on besides the tokens. So equal ids mean equal KV, however and by whomever it was computed, and a
+// prefix that many conversations share is stored once. A block of fewer tokens than Options::block_tokens ends a turn
+// exactly; nothing goes on from it.
+// Threading: values and pure functions.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/ids.h"
+
+namespace coppice::tier {
+
+using BlockId = std::array<unsigned char, 32>;
+
+struct BlockIdHash {
+  std::size_t operator()(const BlockId& id) const noexcept {
+    std::size_t value = 0;  // any part of a digest is as good as a hash of it
+    std::memcpy(&value, id.data(), sizeof value);
+    return value;
+  }
+};
+
+// What a runner saved. Shared, so that the disk's thread can write what the engine has already let go of.
+using Payload = std::shared_ptr<const std::vector<std::byte>>;
+
+struct Block {
+  BlockId id{}, parent{};
+  TokenPos begin = 0;  // position of the first token; 0: the parent is a root
+  Tokens tokens;
+  Payload state;
+};
+
+// `fingerprint`: model, KV types, rope, adapters, llama.cpp's version: all that makes KV bytes mean something else.
+// `name_space`: spec B24; it should be keyed with Tiers::secret(), so that nobody can work out another's ids.
+BlockId root_of(std::string_view fingerprint, std::string_view name_space);
+BlockId id_of(const BlockId& parent, std::span<const Token> tokens);
+
+std::string short_hex(const BlockId& id);  // for the log: the first 8 bytes
+
+}  // namespace coppice::tier

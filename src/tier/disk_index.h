@@ -1,0 +1,71 @@
+// The disk tier's index in SQLite: where each block is, when it was last used, and the named records. What belongs
+// together changes in one transaction, which is on disk when apply() returns.
+// Owner: DiskStore. Threading: one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "tier/block.h"
+
+struct sqlite3;
+
+namespace coppice::tier {
+
+struct BlockUse {
+  BlockId id{};
+  std::uint64_t order = 0;  // grows with time, over restarts too
+  std::uint32_t uses = 0;
+};
+
+struct RecordChange {
+  std::string kind, key;
+  std::optional<std::string> value;  // none: erased
+};
+
+struct IndexRow {
+  Block block;  // without state
+  std::uint64_t segment = 0, offset = 0, record_bytes = 0, payload_bytes = 0;
+  BlockUse use;
+};
+
+struct IndexMove {
+  BlockId id{};
+  std::uint64_t segment = 0, offset = 0;
+};
+
+struct IndexChanges {
+  std::vector<BlockId> erase;  // comes first: a block may be erased and written again
+  std::vector<IndexRow> insert;
+  std::vector<IndexMove> move;
+  std::vector<BlockUse> use;
+  std::vector<RecordChange> records;
+};
+
+class DiskIndex {
+ public:
+  // Makes the file if it is not there. An index that SQLite cannot read is put aside (PATH.bad) and begun anew: blocks
+  // are lost, never wrong. Errors: another format, or no access.
+  static Result<std::unique_ptr<DiskIndex>> open(const std::string& path);
+  ~DiskIndex();
+  DiskIndex(const DiskIndex&) = delete;
+  DiskIndex& operator=(const DiskIndex&) = delete;
+
+  // Ordered by begin, so parents come first. Rows that no block can have are left out.
+  Result<std::vector<IndexRow>> rows();
+  Result<std::vector<RecordChange>> records();
+  Result<void> apply(const IndexChanges& changes);  // all or nothing
+
+ private:
+  explicit DiskIndex(sqlite3* db) : db_(db) {}
+  Result<void> prepare();
+  Result<void> apply_all(const IndexChanges& changes);
+
+  sqlite3* db_;
+};
+
+}  // namespace coppice::tier
