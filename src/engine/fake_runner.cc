@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstring>
 
 namespace coppice::engine {
 namespace {
@@ -41,7 +42,8 @@ FakeRunner::FakeRunner(const FakeRunnerOptions& options)
            .n_batch = options.n_batch,
            .n_ubatch = options.n_batch,
            .rewind = options.rewind,
-           .bytes_per_cell = 1};
+           .bytes_per_cell = sizeof(std::uint64_t),
+           .saves_ranges = options.rewind == Rewind::anywhere};
   for (std::size_t i = cells_.size(); i > 0; --i) free_.push_back(i - 1);
 }
 
@@ -135,6 +137,35 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
     seq(item.seq).window_begin = std::max(seq(item.seq).window_begin, length(item.seq) - options_.window);
   }
   return DecodeStatus::ok;
+}
+
+std::vector<std::byte> FakeRunner::save(SeqId id, TokenPos begin, TokenPos end) {
+  assert(info_.saves_ranges && 0 <= begin && begin < end && end <= length(id));
+  std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin) * sizeof(std::uint64_t));
+  for (TokenPos pos = begin; pos < end; ++pos) {
+    const std::uint64_t kv = cells_[seq(id).cells[static_cast<std::size_t>(pos)]].kv;
+    std::memcpy(&bytes[static_cast<std::size_t>(pos - begin) * sizeof kv], &kv, sizeof kv);
+  }
+  return bytes;
+}
+
+bool FakeRunner::restore(SeqId id, TokenPos begin, TokenPos end, const Saved& saved) {
+  assert(info_.saves_ranges && saved.begin <= begin && begin < end && end <= saved.end && begin == length(id));
+  const auto n = static_cast<std::size_t>(saved.end - saved.begin);
+  if (saved.bytes.size() != n * sizeof(std::uint64_t) || free_.size() < n) return false;
+  Seq& s = seq(id);
+  for (TokenPos pos = begin; pos < end; ++pos) {
+    std::uint64_t kv = 0;
+    std::memcpy(&kv, &saved.bytes[static_cast<std::size_t>(pos - saved.begin) * sizeof kv], sizeof kv);
+    std::size_t cell = 0;
+    take_cell(cell);
+    cells_[cell] = {pos, kv, {}};
+    cells_[cell].seqs.set(static_cast<std::size_t>(id.value));
+    s.cells.push_back(cell);
+    s.visible += kv;
+    ++tokens_restored_;
+  }
+  return true;
 }
 
 Sampled FakeRunner::sample(Sampler&, std::int32_t index, const ProbsOptions& probs) {

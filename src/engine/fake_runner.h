@@ -7,6 +7,8 @@
 // So any wrong sharing, a missing or foreign cell, or a shifted position changes the output, as it should with a model.
 // generate() computes the same output from the prompt alone; every whole-system test compares with it.
 //
+// Saved bytes are the KV hashes of the cells, so that a block restored in a wrong place changes the output, too.
+//
 // It keeps one record per cell (the naive model of kv/cell_map.h) and asserts the preconditions of Runner.
 #pragma once
 
@@ -43,12 +45,15 @@ class FakeRunner final : public Runner {
   bool remove(SeqId seq, TokenPos begin, TokenPos end) override;
   void clear(SeqId seq) override;
   bool can_resume(SeqId seq, TokenPos length, TokenPos at) const override;
+  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) override;
+  bool restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) override;
   DecodeStatus decode(std::span<const BatchItem> batch) override;
   Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) override;
 
   TokenPos used() const;  // cells that some sequence sees
   TokenPos length(SeqId seq) const;
   std::uint64_t tokens_evaluated() const { return tokens_evaluated_; }
+  std::uint64_t tokens_restored() const { return tokens_restored_; }
   void fail_next_decode(DecodeStatus status) { fail_next_ = status; }
   std::function<void(std::span<const BatchItem>)> on_decode;  // sees every batch before it runs
 
@@ -81,7 +86,7 @@ class FakeRunner final : public Runner {
   std::vector<std::size_t> free_;
   std::vector<Seq> seqs_;
   std::vector<std::uint64_t> last_visible_;  // per item of the last batch
-  std::uint64_t tokens_evaluated_ = 0;
+  std::uint64_t tokens_evaluated_ = 0, tokens_restored_ = 0;
   DecodeStatus fail_next_ = DecodeStatus::ok;
 };
 

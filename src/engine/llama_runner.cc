@@ -14,6 +14,9 @@
 // state (without a copy until one of them goes on). seq_rm of a tail returns false and changes nothing, but seq_rm of a
 // part in the middle "succeeds" for the state without undoing anything.
 //
+// A state can be saved from ids below n_seq_max only, and is always that of a whole sequence. So ranges go through a
+// scratch sequence: llama.cpp's id 0 where ranges can be saved, and our SeqIds are shifted by one.
+//
 // DeepSeek V4: compressed blocks; seq_cp aborts for anything but a whole sequence, seq_rm of a tail fails.
 #include "engine/llama_runner.h"
 
@@ -46,12 +49,12 @@ class Batch {
     for (std::size_t i = 0; i < n; ++i) seq_pointers_[i] = &seqs_[i];
   }
 
-  llama_batch fill(std::span<const BatchItem> items) {
+  llama_batch fill(std::span<const BatchItem> items, llama_seq_id first_seq) {
     assert(items.size() <= tokens_.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
       tokens_[i] = items[i].token;
       positions_[i] = items[i].pos;
-      seqs_[i] = items[i].seq.value;
+      seqs_[i] = items[i].seq.value + first_seq;
       wanted_[i] = items[i].want_logits ? 1 : 0;
     }
     return {.n_tokens = static_cast<std::int32_t>(items.size()),
@@ -72,6 +75,8 @@ class Batch {
   std::vector<std::int8_t> wanted_;
 };
 
+constexpr llama_seq_id kScratch = 0;
+
 class LlamaRunner final : public Runner {
  public:
   explicit LlamaRunner(LlamaModel& model)
@@ -85,7 +90,13 @@ class LlamaRunner final : public Runner {
     info_.n_batch = static_cast<TokenPos>(llama_n_batch(context_));
     info_.n_ubatch = static_cast<TokenPos>(llama_n_ubatch(context_));
     probe();
-    info_.n_seqs = std::min(n_seqs_usable(), model.n_sequences_max());
+    info_.n_seqs = n_seqs_usable();
+    if (info_.rewind == Rewind::anywhere && info_.n_seqs > static_cast<std::int32_t>(llama_n_seq_max(context_))) {
+      first_seq_ = 1;
+      --info_.n_seqs;
+      info_.saves_ranges = probe_saving();
+    }
+    info_.n_seqs = std::min(info_.n_seqs, model.n_sequences_max());
   }
 
   const RunnerInfo& info() const override { return info_; }
@@ -93,12 +104,16 @@ class LlamaRunner final : public Runner {
   bool remove(SeqId seq, TokenPos begin, TokenPos end) override;
   void clear(SeqId seq) override;
   bool can_resume(SeqId seq, TokenPos length, TokenPos at) const override;
+  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) override;
+  bool restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) override;
   DecodeStatus decode(std::span<const BatchItem> batch) override;
   Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) override;
 
  private:
   void probe();
   std::int32_t n_seqs_usable();
+  bool probe_saving();
+  llama_seq_id id(SeqId seq) const { return seq.value + first_seq_; }
   bool is_valid(SeqId seq) const { return seq.value >= 0 && seq.value < info_.n_seqs; }
   TokenPos& window_begin(SeqId seq) { return window_begin_[static_cast<std::size_t>(seq.value)]; }
 
@@ -108,6 +123,7 @@ class LlamaRunner final : public Runner {
   TokenPos n_window_;  // sliding window in tokens; 0: none
   Batch batch_;
   RunnerInfo info_;
+  llama_seq_id first_seq_ = 0;  // llama.cpp's id of SeqId 0; 1: its 0 is the scratch sequence
   // Window models: what a sequence holds below this position may have a gap, whatever seq_pos_min says. A gap comes
   // from sharing a range whose source holds less of the window than the target did before.
   std::vector<TokenPos> window_begin_;
@@ -169,20 +185,20 @@ void LlamaRunner::share(SeqId from, SeqId to, TokenPos begin, TokenPos end) {
   if (info_.rewind == Rewind::never) {
     // All or nothing: the state of `from` stands for its tokens from 0 on, those before `begin` included.
     clear(to);
-    llama_memory_seq_cp(memory_, from.value, to.value, -1, -1);
+    llama_memory_seq_cp(memory_, id(from), id(to), -1, -1);
     return;
   }
   if (info_.rewind == Rewind::window) {
-    const TokenPos held_from = std::max(window_begin(from), llama_memory_seq_pos_min(memory_, from.value));
+    const TokenPos held_from = std::max(window_begin(from), llama_memory_seq_pos_min(memory_, id(from)));
     window_begin(to) = begin == 0 ? window_begin(from) : held_from > begin ? held_from : window_begin(to);
   }
-  llama_memory_seq_cp(memory_, from.value, to.value, begin, end);
+  llama_memory_seq_cp(memory_, id(from), id(to), begin, end);
 }
 
 bool LlamaRunner::remove(SeqId seq, TokenPos begin, TokenPos end) {
   assert(is_valid(seq) && begin >= 0);
   if (memory_ == nullptr) return false;
-  const TokenPos last = llama_memory_seq_pos_max(memory_, seq.value);
+  const TokenPos last = llama_memory_seq_pos_max(memory_, id(seq));
   if (begin > last || (end >= 0 && end <= begin)) return true;  // nothing there
   const bool to_end = end < 0 || end > last;
   if (begin == 0 && to_end) {
@@ -191,13 +207,13 @@ bool LlamaRunner::remove(SeqId seq, TokenPos begin, TokenPos end) {
   }
   if (info_.rewind == Rewind::never) return false;
   if (info_.rewind == Rewind::window && to_end && !can_resume(seq, last + 1, begin)) return false;
-  return llama_memory_seq_rm(memory_, seq.value, begin, to_end ? -1 : end);
+  return llama_memory_seq_rm(memory_, id(seq), begin, to_end ? -1 : end);
 }
 
 void LlamaRunner::clear(SeqId seq) {
   assert(is_valid(seq));
   if (memory_ == nullptr) return;
-  llama_memory_seq_rm(memory_, seq.value, -1, -1);
+  llama_memory_seq_rm(memory_, id(seq), -1, -1);
   window_begin(seq) = 0;
 }
 
@@ -207,16 +223,64 @@ bool LlamaRunner::can_resume(SeqId seq, TokenPos length, TokenPos at) const {
   if (at < 0 || at > length || info_.rewind == Rewind::never) return false;
   if (info_.rewind == Rewind::anywhere) return true;
   // The token at `at` attends to the n_window_ tokens that end with itself. (A chunked window reaches back less.)
-  const TokenPos held_from = llama_memory_seq_pos_min(memory_, seq.value);
-  const TokenPos whole_from = std::max(held_from, window_begin_[static_cast<std::size_t>(seq.value)]);
+  const TokenPos held_from = llama_memory_seq_pos_min(memory_, id(seq));
+  const TokenPos whole_from = std::max(held_from, window_begin_[static_cast<std::size_t>(id(seq))]);
   return held_from >= 0 && whole_from <= std::max(0, at - n_window_ + 1);
+}
+
+// Saves a token that another sequence evaluated, and takes it back into a third.
+bool LlamaRunner::probe_saving() {
+  llama_memory_clear(memory_, false);
+  const SeqId writer{info_.n_seqs - 1}, reader{0};
+  const BatchItem item{.token = 0, .pos = 0, .seq = writer, .want_logits = true};
+  bool works = decode({&item, 1}) == DecodeStatus::ok;
+  if (works) {
+    const std::vector<std::byte> bytes = save(writer, 0, 1);
+    works = !bytes.empty() && restore(reader, 0, 1, {0, 1, bytes}) &&
+            llama_memory_seq_pos_max(memory_, id(reader)) == 0 && llama_memory_seq_pos_max(memory_, kScratch) == -1;
+  }
+  llama_memory_clear(memory_, false);
+  return works;
+}
+
+std::vector<std::byte> LlamaRunner::save(SeqId seq, TokenPos begin, TokenPos end) {
+  assert(is_valid(seq) && 0 <= begin && begin < end);
+  std::vector<std::byte> bytes;
+  try {
+    llama_memory_seq_cp(memory_, id(seq), kScratch, begin, end);
+    bytes.resize(llama_state_seq_get_size(context_, kScratch));
+    const std::size_t written =
+        llama_state_seq_get_data(context_, reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), kScratch);
+    if (written != bytes.size()) bytes.clear();
+  } catch (const std::exception&) {
+    bytes.clear();
+  }
+  llama_memory_seq_rm(memory_, kScratch, -1, -1);
+  return bytes;
+}
+
+bool LlamaRunner::restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) {
+  assert(is_valid(seq) && saved.begin <= begin && begin < end && end <= saved.end);
+  bool works = false;
+  try {
+    const std::size_t read = llama_state_seq_set_data(
+        context_, reinterpret_cast<const std::uint8_t*>(saved.bytes.data()), saved.bytes.size(), kScratch);
+    // Exactly the positions that were said to be in there: the bytes may come from a disk.
+    works = read == saved.bytes.size() && llama_memory_seq_pos_min(memory_, kScratch) == saved.begin &&
+            llama_memory_seq_pos_max(memory_, kScratch) == saved.end - 1;
+    if (works) llama_memory_seq_cp(memory_, kScratch, id(seq), begin, end);
+  } catch (const std::exception&) {
+    works = false;
+  }
+  llama_memory_seq_rm(memory_, kScratch, -1, -1);
+  return works;
 }
 
 DecodeStatus LlamaRunner::decode(std::span<const BatchItem> batch) {
   assert(!batch.empty() && batch.size() <= static_cast<std::size_t>(info_.n_batch));
   try {
     // 1: no room, the memory is as before; 2: aborted; below 0: a bad batch or a failure of the backend.
-    const std::int32_t code = llama_decode(context_, batch_.fill(batch));
+    const std::int32_t code = llama_decode(context_, batch_.fill(batch, first_seq_));
     return code == 0 ? DecodeStatus::ok : code == 1 ? DecodeStatus::no_cells : DecodeStatus::failed;
   } catch (const std::exception&) {
     return DecodeStatus::failed;

@@ -5,9 +5,11 @@
 // Invariant: a sequence holds positions 0 .. length-1 without gaps; the caller keeps count of the length.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/ids.h"
 #include "engine/sampler.h"
@@ -28,6 +30,7 @@ struct RunnerInfo {
   TokenPos n_ubatch = 0;    // the most tokens that the model computes at once
   Rewind rewind = Rewind::anywhere;
   std::uint64_t bytes_per_cell = 0;  // KV bytes per token over all layers; 0 when unknown
+  bool saves_ranges = false;         // save() and restore() work
 };
 
 struct BatchItem {
@@ -63,6 +66,20 @@ class Runner {
   // Whether a sequence holding `length` tokens could be cut to, or shared up to, `at` and decoding continue there.
   // Ask right before: with Rewind::window, any decode(), also of other sequences, can turn yes into no for at < length.
   virtual bool can_resume(SeqId seq, TokenPos length, TokenPos at) const = 0;
+
+  // The KV at positions [begin, end) as bytes that restore() takes, in this process or in another one with the same
+  // model, KV types and positions; empty if the backend failed. REQUIRES: info().saves_ranges; begin < end; the
+  // sequence holds them.
+  virtual std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) = 0;
+
+  // Appends positions [begin, end) to the sequence, out of what save() gave for `saved`. False, and the sequence is as
+  // before, if the bytes are not usable or there are no `saved.end - saved.begin` free cells. REQUIRES:
+  // info().saves_ranges; the sequence ends at `begin`; saved.begin <= begin < end <= saved.end.
+  struct Saved {
+    TokenPos begin = 0, end = 0;
+    std::span<const std::byte> bytes;
+  };
+  virtual bool restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) = 0;
 
   // Evaluates the batch. REQUIRES: 1 <= size <= n_batch; for each sequence, positions continue where it ends.
   virtual DecodeStatus decode(std::span<const BatchItem> batch) = 0;

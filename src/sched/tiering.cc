@@ -1,0 +1,218 @@
+#include "sched/tiering.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "obs/log.h"
+
+namespace coppice::sched {
+namespace {
+
+// Jobs that wait. Each is one end of a prompt or a turn; with more, saving cannot keep up, and the oldest are given up.
+constexpr std::size_t kJobsMax = 256;
+// Blocks that one call looks at without saving any: comparing costs a hash of their tokens.
+constexpr int kKnownBlocksAtOnce = 128;
+// Namespaces whose root is remembered; beyond, all are computed anew.
+constexpr std::size_t kRootsMax = 4096;
+
+void average(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 8; }
+
+}  // namespace
+
+Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, const Clock& clock,
+                 obs::Metrics& metrics)
+    : tiers_(runner.info().saves_ranges ? options.tiers : nullptr),
+      fingerprint_(std::move(options.fingerprint)),
+      sequences_(sequences),
+      runner_(runner),
+      clock_(clock),
+      metrics_(metrics),
+      block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0) {}
+
+const tier::BlockId& Tiering::root(NamespaceId ns) const {
+  if (roots_.size() > kRootsMax) roots_.clear();
+  const auto [it, is_new] = roots_.try_emplace(ns.value);
+  if (is_new) it->second = tier::root_of(fingerprint_, std::to_string(ns.value));
+  return it->second;
+}
+
+TierHold Tiering::find(NamespaceId ns, const Tokens& prompt) {
+  TierHold hold;
+  if (!on() || prompt.size() < 2) return hold;
+  const tier::Found found = tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+  if (found.tokens == 0) return hold;
+  hold.lease = tiers_->lease(found.blocks);
+  hold.tokens = found.tokens;
+  hold.tokens_in_host = found.tokens_in_host;
+  if (hold.tokens > hold.tokens_in_host) tiers_->prefetch(hold.lease);
+  return hold;
+}
+
+TokenPos Tiering::known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host) const {
+  if (!on() || prompt.size() < 2) return 0;
+  const tier::Found found = tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+  *in_host = found.tokens_in_host;
+  return found.tokens;
+}
+
+bool Tiering::waits_for_disk(const TierHold& hold) const {
+  return hold.lease && tiers_->ready(hold.lease) == tier::Ready::waiting;
+}
+
+TokenPos Tiering::usable(const TierHold& hold) const {
+  TokenPos end = 0;
+  for (const auto& block : hold.lease.blocks()) {
+    if (end >= hold.tokens || tiers_->payload(block.id) == nullptr) break;
+    end += block_tokens_;
+  }
+  return std::min(end, hold.tokens);
+}
+
+bool Tiering::worth_it(TokenPos tokens) const {
+  if (tokens <= 0) return false;
+  return prefill_s_ == 0 || restore_s_ == 0 || restore_s_ < prefill_s_;
+}
+
+void Tiering::note_prefill(TokenPos tokens, Duration took) {
+  if (on() && tokens > 0) average(prefill_s_, to_s(took) / tokens);
+}
+
+TokenPos Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
+  const TokenPos begin = sequences_.length(seq);
+  const auto index = static_cast<std::size_t>(begin / block_tokens_);
+  if (begin >= until || index >= hold.lease.blocks().size()) return 0;
+  const tier::BlockId id = hold.lease.blocks()[index].id;
+  const tier::Payload payload = tiers_->payload(id);
+  if (payload == nullptr) return 0;
+  const auto length = tiers_->length(id);
+  const TokenPos block_begin = static_cast<TokenPos>(index) * block_tokens_;
+  const TokenPos end = std::min(until, block_begin + length);
+  if (end <= begin) return 0;
+  const TimePoint began = clock_.now();
+  if (!sequences_.restore(seq, end, {block_begin, block_begin + length, *payload})) {
+    obs::log_warn("block could not be restored", "block={} begin={} tokens={}", tier::short_hex(id), block_begin,
+                  length);
+    tiers_->quarantine(id);
+    return 0;
+  }
+  average(restore_s_, to_s(clock_.now() - began) / (end - begin));
+  return end - begin;
+}
+
+void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) {
+  if (!on()) return;
+  // A newer end of the same conversation covers what is still to be saved of an older one.
+  std::erase_if(jobs_, [&](const Job& job) {
+    const bool covered = job.ns == ns && job.next == 0 && job.tokens->size() <= tokens->size() &&
+                         std::equal(job.tokens->begin(), job.tokens->end(), tokens->begin());
+    if (covered) durable |= job.durable, ++jobs_ended_;
+    return covered;
+  });
+  if (jobs_.size() >= kJobsMax) {
+    jobs_.pop_front();
+    ++jobs_ended_;
+    metrics_.count_unsaved();
+  }
+  jobs_.push_back(
+      {.ns = ns, .tokens = std::move(tokens), .durable = durable, .whole = whole, .parent = root(ns), .next = 0});
+  ++jobs_begun_;
+}
+
+std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, TokenPos end) const {
+  const std::vector<TokenPos> common = sequences_.tree().common(ns, tokens);
+  for (std::int32_t i = 0; i < sequences_.count(); ++i) {
+    const TokenPos held = std::min(common[static_cast<std::size_t>(i)], sequences_.length(SeqId{i}));
+    if (held >= end) return SeqId{i};
+  }
+  return std::nullopt;
+}
+
+Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::BlockId& id) {
+  const auto seq = holder(job.ns, *job.tokens, end);
+  if (!seq) return Saved::failed;  // it is gone already
+  const TimePoint began = clock_.now();
+  auto state = std::make_shared<const std::vector<std::byte>>(runner_.save(*seq, job.next, end));
+  metrics_.observe_tier_save(to_s(clock_.now() - began));
+  if (state->empty()) return Saved::failed;
+  tier::Block block{.id = id,
+                    .parent = job.parent,
+                    .begin = job.next,
+                    .tokens = Tokens(job.tokens->begin() + job.next, job.tokens->begin() + end),
+                    .state = std::move(state)};
+  return tiers_->put(std::move(block), job.durable) ? Saved::saved : Saved::failed;
+}
+
+// Goes on until one block was saved. False when the job is done.
+bool Tiering::advance(Job& job) {
+  const auto length = static_cast<TokenPos>(job.tokens->size());
+  for (int known = 0; known < kKnownBlocksAtOnce; ++known) {
+    const TokenPos end = std::min(job.next + block_tokens_, length);
+    const bool full = end == job.next + block_tokens_;
+    if (end == job.next || (!full && !job.whole)) return false;
+    const auto span = std::span(*job.tokens);
+    const auto n = static_cast<std::size_t>(end - job.next);
+    const tier::BlockId id = tier::id_of(job.parent, span.subspan(static_cast<std::size_t>(job.next), n));
+    const Saved saved = [&] {
+      if (!tiers_->contains(id)) return save_block(job, end, id);
+      if (job.durable) tiers_->want_durable(id);
+      return Saved::known;
+    }();
+    if (saved == Saved::failed) {
+      metrics_.count_unsaved();
+      return false;
+    }
+    job.parent = id;
+    job.next = end;
+    if (!full) return false;
+    if (saved == Saved::saved) return true;
+  }
+  return true;
+}
+
+void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
+  if (!on() || !sequences_.tree().contains(seq)) return;
+  const NamespaceId ns = sequences_.tree().namespace_of(seq);
+  Job job{.ns = ns,
+          .tokens = std::make_shared<const Tokens>(sequences_.tree().tokens(seq, 0, sequences_.length(seq))),
+          .durable = sequences_.notes(seq).session.has_value(),
+          .whole = true,
+          .parent = root(ns),
+          .next = 0};
+  for (std::int32_t i = 0; i < blocks_max && advance(job); ++i) {
+  }
+}
+
+bool Tiering::work() {
+  if (!on()) return false;
+  tiers_->poll();
+  check_flushes();
+  if (jobs_.empty()) return false;
+  if (!advance(jobs_.front())) {
+    jobs_.pop_front();
+    ++jobs_ended_;
+  }
+  return true;
+}
+
+void Tiering::flush(std::function<void(tier::FlushResult)> done) {
+  if (!on()) return done({});
+  flushes_.push_back({.jobs_before = jobs_begun_, .ticket = 0, .done = std::move(done)});
+}
+
+void Tiering::check_flushes() {
+  for (std::size_t i = 0; i < flushes_.size();) {
+    Flush& flush = flushes_[i];
+    if (flush.ticket == 0 && jobs_ended_ >= flush.jobs_before) flush.ticket = tiers_->flush_begin();
+    const auto result = flush.ticket != 0 ? tiers_->flush_result(flush.ticket) : std::nullopt;
+    if (!result) {
+      ++i;
+      continue;
+    }
+    const auto done = std::move(flush.done);
+    flushes_.erase(flushes_.begin() + static_cast<std::ptrdiff_t>(i));
+    done(*result);
+  }
+}
+
+}  // namespace coppice::sched

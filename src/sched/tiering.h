@@ -1,0 +1,112 @@
+// Carries KV between the cells and the tiers: finds what a prompt has there, puts it back into a sequence, and saves
+// what was computed, block by block, so that no step of the engine takes long.
+//
+//   submit    find()      leases the chain of blocks that the prompt begins with, and has the disk's part read
+//   admission usable()    how much of it is in host memory now
+//   steps     restore()   one block after the other into the request's sequence
+//   ends      keep()      blocks that are not saved yet are, one per step: at the end of a prompt and of a turn
+//   eviction  keep_now()  what was not saved yet, before it is lost
+//
+// Owner: the scheduler. Threading: the engine thread. Everything does nothing when there are no tiers, or when the
+// model's memory cannot save ranges.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "engine/runner.h"
+#include "obs/metrics.h"
+#include "sched/sequences.h"
+#include "tier/tiers.h"
+
+namespace coppice::sched {
+
+struct TierOptions {
+  tier::Tiers* tiers = nullptr;  // must outlive the scheduler; null: none
+  std::string fingerprint;       // of everything that KV depends on besides tokens and namespace
+};
+
+// What the tiers had of a prompt when it arrived, held for it.
+struct TierHold {
+  tier::Lease lease;
+  TokenPos tokens = 0;          // of the prompt, all of it together
+  TokenPos tokens_in_host = 0;  // of those, without reading from the disk
+};
+
+class Tiering {
+ public:
+  Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
+
+  bool on() const { return tiers_ != nullptr; }
+
+  // Of the prompt's first tokens.size() - 1; the last one is always evaluated.
+  TierHold find(NamespaceId ns, const Tokens& prompt);
+  TokenPos known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host) const;  // the same, without holding it
+  bool waits_for_disk(const TierHold& hold) const;
+  TokenPos usable(const TierHold& hold) const;
+
+  // Whether taking tokens from the tiers is expected to be faster than computing them, from what both have cost so far.
+  bool worth_it(TokenPos tokens) const;
+  void note_prefill(TokenPos tokens, Duration took);
+
+  // Puts the next block into the sequence, which holds a beginning of the prompt; at most up to `until`. The tokens
+  // that it gained; 0: no more can be had. REQUIRES: the sequence has promised `until` tokens; as many cells are free
+  // as a block has tokens.
+  TokenPos restore(SeqId seq, const TierHold& hold, TokenPos until);
+  TokenPos block_tokens() const { return block_tokens_; }
+
+  // Saves these tokens behind, from whichever sequence holds them. `durable`: so that they survive a restart.
+  // `whole`: the last block too, though it is not full.
+  void keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole);
+  void keep_now(SeqId seq, std::int32_t blocks_max);
+
+  // One piece of what is to be saved. Whether there was any.
+  bool work();
+  bool busy() const { return on() && (!jobs_.empty() || !flushes_.empty()); }
+
+  // Calls `done` once everything that was computed until now is on disk or has failed; at once without tiers.
+  void flush(std::function<void(tier::FlushResult)> done);
+
+ private:
+  struct Job {
+    NamespaceId ns;
+    std::shared_ptr<const Tokens> tokens;
+    bool durable = false, whole = false;
+    tier::BlockId parent{};  // of the block that begins at `next`
+    TokenPos next = 0;
+  };
+  struct Flush {
+    std::uint64_t jobs_before = 0;  // jobs that have to be done first, by number
+    std::uint64_t ticket = 0;       // 0: not begun
+    std::function<void(tier::FlushResult)> done;
+  };
+  enum class Saved : std::uint8_t { known, saved, failed };
+
+  const tier::BlockId& root(NamespaceId ns) const;
+  bool advance(Job& job);
+  Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
+  std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end) const;
+  void check_flushes();
+
+  tier::Tiers* tiers_;  // null: off
+  const std::string fingerprint_;
+  Sequences& sequences_;
+  engine::Runner& runner_;
+  const Clock& clock_;
+  obs::Metrics& metrics_;
+  TokenPos block_tokens_ = 0;
+  mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
+  std::deque<Job> jobs_;
+  std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;
+  std::vector<Flush> flushes_;
+  // Moving averages, in seconds per token; 0: not measured yet.
+  double prefill_s_ = 0, restore_s_ = 0;
+};
+
+}  // namespace coppice::sched
