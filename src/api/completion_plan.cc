@@ -58,6 +58,12 @@ ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatF
     }
   }
   plan.constraint = prompt.constraint;
+  if (prompt.one_call) {
+    chat::Prompt parsed;  // as far as its parser needs it
+    parsed.one_call = true;
+    parsed.parser_state = prompt.parser_state;
+    plan.make_watch = [&templates = services.templates, parsed] { return templates.make_parser(parsed); };
+  }
   return {std::move(plan), std::move(facts), std::move(prompt)};
 }
 

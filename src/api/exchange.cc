@@ -113,6 +113,7 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
   request.report_progress = generation.return_progress && generation.stream;
   request.sink = std::make_shared<Sink>(shared_from_this(), index);
 
+  if (plan_.make_watch) watches_.push_back(plan_.make_watch());
   Answer& answer = answers_.emplace_back();
   answer.index = index;
   answer.first_of_prompt = i == 0;
@@ -140,8 +141,18 @@ void Exchange::on_progress(std::size_t index, const sched::Progress& progress) {
   write(plan_.format->on_progress(answers_[index], progress));
 }
 
+// Ends the answer once the client has all that it asked for.
+void Exchange::watch(std::size_t index, const std::string& text) {
+  if (watches_.empty() || !watches_[index]) return;
+  watches_[index]->feed(text, false);
+  if (!watches_[index]->has_enough()) return;
+  watches_[index].reset();
+  context_->services.engine.conclude(ids_[index]);
+}
+
 void Exchange::on_delta(std::size_t index, sched::TextDelta delta) {
   if (closed_) return;
+  watch(index, delta.text);
   if (streaming_) return write(plan_.format->on_delta(answers_[index], delta));
   sched::TextDelta& all = answers_[index].output;
   all.text += delta.text;

@@ -40,12 +40,15 @@ class OutputParser {
   // answer grows it is held back, and at the end it is content.
   virtual std::vector<MessageDelta> feed(std::string_view text, bool last) = 0;
   virtual const Message& message() const = 0;  // all so far; ids of tool calls are unique and stable
+  // Prompt::one_call, and what follows the call has begun: nothing more will come out, whatever is fed.
+  virtual bool has_enough() const = 0;
 };
 
 struct Prompt {
   std::string text;                // to be tokenized with special tokens parsed, and added where the vocabulary says so
   std::vector<std::string> stops;  // the template's own
   engine::ChatConstraint constraint;
+  bool one_call = false;                     // the client takes at most one tool call
   std::shared_ptr<const void> parser_state;  // for make_parser
 };
 

@@ -266,6 +266,7 @@ class LlamaTemplates final : public Templates {
     return out;
   }
 
+    out.one_call = state->one_call = request.parallel_tool_calls == false && !request.tools.empty();
   // A grammar made by the template's code covers the whole answer from the generation prompt on, so the sampler must
   // walk it past that prompt first; one that was made from a schema or by the client covers the generated text alone.
   Result<void> take_grammar(const common_chat_params& params, const common_chat_templates_inputs& inputs,

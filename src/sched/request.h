@@ -77,7 +77,8 @@ struct TextDelta {
   std::vector<TokenText> probs;  // only with ProbsOptions::n_probs > 0
 };
 
-enum class StopKind : std::uint8_t { end_of_generation, stop_word, length };
+// `enough`: the caller had what it wanted, see Engine::conclude.
+enum class StopKind : std::uint8_t { end_of_generation, stop_word, length, enough };
 
 // The per-request record: every count and reason of spec A13-A14.
 struct Report {

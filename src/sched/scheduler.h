@@ -60,6 +60,7 @@ class Scheduler final : public Inspector {
   // Takes the request. REQUIRES: check() passed.
   void submit(Request request);
   void cancel(RequestId id);
+  void conclude(RequestId id);  // see Engine::conclude
 
   // Admits what can run and evaluates one batch. False when there was nothing to do: nothing is running or could start.
   bool step();
@@ -157,6 +158,7 @@ class Scheduler final : public Inspector {
   std::string text_of(const Tokens& tokens) const;
 
   void finish(Slot& slot, StopKind stop, TextDelta tail);
+  void deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);
   void enqueue(std::unique_ptr<Active> a);

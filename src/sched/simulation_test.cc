@@ -153,7 +153,9 @@ class Simulation {
 
   void cancel() {
     if (open_.empty()) return;
-    world_.scheduler.cancel(open_[static_cast<std::size_t>(pick(static_cast<int>(open_.size())))].id);
+    const RequestId id = open_[static_cast<std::size_t>(pick(static_cast<int>(open_.size())))].id;
+    if (pick(2)) return world_.scheduler.cancel(id);
+    world_.scheduler.conclude(id);
   }
 
   void settle() {
@@ -169,6 +171,7 @@ class Simulation {
     const int wanted = o.n_predict < 0 ? room : std::min(o.n_predict, room);
     Tokens right = world_.right_tokens(o.prompt, wanted);
     const Report& report = o.outcome->report();
+    if (o.outcome->finished->stop == StopKind::enough) right.resize(static_cast<std::size_t>(report.predicted));
     if (report.predicted < static_cast<TokenPos>(right.size()) && world_.scheduler.residency().pinned_cells() > 0) {
       // Pools leave less room for an answer than the whole context.
       ASSERT_EQ(o.outcome->finished->stop, StopKind::length);
