@@ -137,6 +137,7 @@ class FakeTemplates final : public chat::Templates {
   }
   std::string source() const override { return "{{ messages }}"; }
   Json capabilities() const override { return {{"supports_tools", true}}; }
+  chat::LateSystemFacts late_system() const override { return {"refused", "user", true}; }
 };
 
 // Keeps the requests; the test plays the engine thread by calling their sinks.
@@ -148,8 +149,8 @@ class FakeEngine final : public sched::Engine {
     return {};
   }
   void cancel(RequestId id) override { cancelled.push_back(id); }
-  void inspect(std::function<void(sched::Inspector&)> task) override {
   void conclude(RequestId id) override { concluded.push_back(id); }
+  void inspect(std::function<void(sched::Inspector&)> task) override {
     inspections.push_back(std::move(task));
     if (!engine_stuck) run_inspections();
   }

@@ -178,6 +178,17 @@ class Layers {
 
 int report(const Error& error) {
   fmt::print(stderr, "coppice: {}\n", error.message);
+// Agents put system messages into the middle of conversations, and templates differ in what they make of them.
+void log_late_system(const chat::LateSystemFacts& facts) {
+  const auto words =
+      fmt::format("template={} rendered_as={} in_place={}", facts.native, facts.rendered, facts.in_place);
+  if (facts.in_place) {
+    obs::log_info("late system messages", "{}", words);
+  } else {
+    obs::log_warn("late system messages", "{}: they change the prompt at another place than they were put", words);
+  }
+}
+
   return 1;
 }
 
@@ -216,6 +227,7 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   if (!templates) return report(templates.error());
 
   Layers layers(config, **model, std::move(*templates), clock, metrics);
+  log_late_system((*templates)->late_system());
   auto pools = api::read_pools(*pool_file, layers.router().context()->services);
   if (!pools) {
     return report({pools.error().kind, "--pool " + config.pool_file + ": " + pools.error().message, {}});

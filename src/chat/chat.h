@@ -52,6 +52,13 @@ struct Prompt {
   std::shared_ptr<const void> parser_state;  // for make_parser
 };
 
+// What becomes of system messages after the first turn, as a probe at start-up found; chat/late_system.h.
+struct LateSystemFacts {
+  std::string native;    // what the template does with them: "in_place", "refused", "lost_or_moved"
+  std::string rendered;  // as what they are rendered: "system", "user", "user_merged"
+  bool in_place = true;  // false: no rendering keeps them where they are
+};
+
 class Templates {
  public:
   virtual ~Templates() = default;
@@ -66,6 +73,7 @@ class Templates {
 
   virtual std::string source() const = 0;  // the template's text, for /props
   virtual Json capabilities() const = 0;   // what the template supports, for /props
+  virtual LateSystemFacts late_system() const = 0;
 };
 
 }  // namespace coppice::chat
