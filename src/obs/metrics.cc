@@ -60,6 +60,10 @@ Metrics::Metrics()
       responses_stored(gauge(*registry_, "coppice_responses_stored", "Responses that can be continued by their id.")),
       responses_stored_bytes(
           gauge(*registry_, "coppice_responses_stored_bytes", "Bytes that stored responses and their input take.")),
+      turns_remembered(
+          gauge(*registry_, "coppice_turns_remembered", "Answers that are remembered for exact continuation.")),
+      turns_remembered_bytes(
+          gauge(*registry_, "coppice_turns_remembered_bytes", "Bytes that remembered answers take.")),
       prompt_tokens(counter(*registry_, "coppice_prompt_tokens_total", "Prompt tokens of requests that began to run.")),
       prompt_tokens_computed(
           counter(*registry_, "coppice_prompt_tokens_computed_total", "Prompt tokens that the model evaluated.")),

@@ -39,6 +39,8 @@ class Metrics {
   prometheus::Gauge& sessions_known;
   prometheus::Gauge& responses_stored;
   prometheus::Gauge& responses_stored_bytes;
+  prometheus::Gauge& turns_remembered;
+  prometheus::Gauge& turns_remembered_bytes;
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& prompt_tokens_computed;
   std::array<prometheus::Counter*, 5> prompt_tokens_reused;  // by source: slot, donor, pool, host, disk
