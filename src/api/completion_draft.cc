@@ -12,7 +12,7 @@ namespace coppice::api {
 namespace {
 
 Result<void> read_chat(const Services& services, CompletionDraft& draft) {
-  normalise_chat(draft.body);
+  draft.marks = normalise_chat(draft.body);
   const bool exact = services.exact_continuation && services.turns != nullptr;
   const Continuation continuation(exact ? services.turns : nullptr, draft.placement.ns, draft.body);
   auto prompt = services.templates.render(draft.body);
@@ -65,6 +65,10 @@ Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body) {
   if (!read) return std::unexpected(read.error());
   for (const Tokens& prompt : draft.prompts) {
     if (auto fits = check_prompt(prompt, services.model.n_ctx); !fits) return std::unexpected(fits.error());
+  }
+  if (!draft.marks.empty() && draft.placement.cache_prompt) {
+    draft.placement.pins =
+        call.context.mark_positions.place(draft.marks, draft.body, draft.placement.ns, draft.prompts.front(), services);
   }
   return draft;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/auth.h"
+#include "api/mark_positions.h"
 #include "api/response_store.h"
 #include "api/services.h"
 #include "api/turn_digest_memory.h"
@@ -14,12 +15,14 @@ struct Context {
         keyring(services.api_keys),
         responses(std::make_unique<ResponseStore>(services.limits.stored_responses_max,
                                                   services.limits.stored_responses_bytes_max, services.metrics)),
-        turn_digests(services.limits.turn_digests_max) {}
+        turn_digests(services.limits.turn_digests_max),
+        mark_positions(services.limits.mark_positions_max) {}
 
   const Services services;
   const Keyring keyring;
   const std::unique_ptr<ResponseStore> responses;
   mutable TurnDigestMemory turn_digests;
+  mutable MarkPositions mark_positions;
 };
 
 }  // namespace coppice::api

@@ -102,6 +102,7 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
     // Further answers run beside the first: its slot is taken, and its session must stay where it is.
     request.placement.is_fork = true;
     request.placement.id_slot.reset();
+    request.placement.pins.clear();
     request.placement.session.clear();
     request.placement.session_rule.clear();
     request.placement.parent_session.clear();

@@ -321,6 +321,8 @@ inline sched::Report full_report() {
   report.diverged_text = "here";
   report.pauses = 1;
   report.coalesced = true;
+  report.pinned = 50;
+  report.pins_refused = 2;
   report.queued = milliseconds(1);
   report.restore = milliseconds(2);
   report.prefill = milliseconds(80);

@@ -238,6 +238,7 @@ void Scheduler::publish_gauges() {
   metrics_.kv_cells_pinned.Set(residency_.pinned_cells());
   metrics_.sequences_parked.Set(residency_.n_parked());
   metrics_.pools.Set(static_cast<double>(residency_.pools().size()));
+  metrics_.prefix_pins.Set(static_cast<double>(residency_.pins().size()));
   metrics_.slots_busy.Set(static_cast<double>(running()));
   metrics_.requests_queued.Set(static_cast<double>(queue_.size()));
   metrics_.sessions_known.Set(static_cast<double>(residency_.sessions().size()));
@@ -245,7 +246,8 @@ void Scheduler::publish_gauges() {
 
 void Scheduler::check_invariants() const {
   residency_.check_invariants();
-  [[maybe_unused]] std::int64_t leases = static_cast<std::int64_t>(residency_.pools().size());
+  [[maybe_unused]] std::int64_t leases =
+      static_cast<std::int64_t>(residency_.pools().size() + residency_.pins().size());
   for (const Slot& s : slots_) {
     if (!s.active) continue;
     ++leases;

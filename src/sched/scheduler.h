@@ -79,8 +79,8 @@ class Scheduler final : public Inspector {
   Snapshot snapshot() const;
   const Sequences& sequences() const { return residency_.sequences(); }
   const Residency& residency() const { return residency_; }
-  // When something has to be done though no request comes: a pool expires.
-  std::optional<TimePoint> next_deadline() const { return residency_.pools().next_expiry(); }
+  // When something has to be done though no request comes: a pool or a pin expires.
+  std::optional<TimePoint> next_deadline() const { return residency_.next_expiry(); }
   void check_invariants() const;  // asserts
 
   // Inspector
@@ -144,6 +144,8 @@ class Scheduler final : public Inspector {
   bool make_room(TokenPos cells);
   void pause(Slot& slot);
   void note_evaluated();
+  void pin_prefixes(Active& a);
+  std::optional<TokenPos> next_pin(const Active& a) const;
   void sample_all();
   void finish_prefill(Slot& slot);
   void take_token(Slot& slot, engine::Sampled sampled);
