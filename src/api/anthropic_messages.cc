@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/cache_marks.h"
 #include "api/fields.h"
 #include "api/normalise.h"
 #include "base/json.h"
@@ -35,7 +36,9 @@ std::unexpected<Error> refuse_block(const std::string& type, const std::string& 
 Result<Json> text_part(const Json& block, const std::string& path) {
   auto text = required_string(block, "text", path);
   if (!text) return std::unexpected(text.error());
-  return Json{{"type", "text"}, {"text", *std::move(text)}};
+  Json part = {{"type", "text"}, {"text", *std::move(text)}};
+  carry_mark(block, part);
+  return part;
 }
 
 // Calls read(block, type, path) for each block of a list, until one fails.
@@ -92,7 +95,10 @@ Result<Json> tool_message(const Json& block, const std::string& path) {
     if (!text) return std::unexpected(text.error());
     content = *std::move(text);
   }
-  return Json{{"role", "tool"}, {"tool_call_id", *id}, {"content", is_error ? as_error(content) : std::move(content)}};
+  Json message = {
+      {"role", "tool"}, {"tool_call_id", *id}, {"content", is_error ? as_error(content) : std::move(content)}};
+  carry_mark(block, message);
+  return message;
 }
 
 // Results of tools are messages of their own in a chat. What the user says before, between and after them stays there.
@@ -134,6 +140,7 @@ Result<Json> tool_call(const Json& block, const std::string& path) {
 // The parts of an assistant's message, collected block by block.
 struct AssistantParts {
   Json text = Json::array(), calls = Json::array();
+  Json mark = Json::object();  // of a call
   std::string reasoning, signature;
 
   Result<void> add(const Json& block, const std::string& type, const std::string& path) {
@@ -143,6 +150,7 @@ struct AssistantParts {
     auto made = type == "text" ? text_part(block, path) : tool_call(block, path);
     if (!made) return std::unexpected(made.error());
     (type == "text" ? text : calls).push_back(*std::move(made));
+    if (type == "tool_use") carry_mark(block, mark);
     return {};
   }
 
@@ -169,6 +177,7 @@ Result<void> add_assistant(const Json& content, const std::string& path, Json& m
   if (!parts.reasoning.empty()) message["reasoning_content"] = std::move(parts.reasoning);
   if (!parts.signature.empty()) message["reasoning_signature"] = std::move(parts.signature);
   if (!parts.calls.empty()) message["tool_calls"] = std::move(parts.calls);
+  message.update(parts.mark);
   messages.push_back(std::move(message));
   return {};
 }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/anthropic_messages.h"
+#include "api/cache_marks.h"
 #include "api/fields.h"
 #include "base/json.h"
 #include "base/json_find.h"
@@ -61,6 +62,7 @@ Result<void> read_tools(const Json& body, Json& chat) {
     if (const Json* schema = in.find("input_schema")) function["parameters"] = *schema;
     if (in.error()) return std::unexpected(*in.error());
     functions.push_back({{"type", "function"}, {"function", std::move(function)}});
+    carry_mark(tool, functions.back());
   }
   if (!functions.empty()) chat["tools"] = std::move(functions);
   return {};

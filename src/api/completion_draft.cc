@@ -13,6 +13,7 @@
 namespace coppice::api {
 namespace {
 
+<<<<<<< HEAD
 void take(RenderedChat chat, CompletionDraft& draft) {
   draft.prompts.push_back(std::move(chat.tokens));
   draft.continued = chat.continued;
@@ -24,6 +25,10 @@ Result<void> read_chat(const Call& call, Rendering rendering, CompletionDraft& d
   const Services& services = call.services();
   const NamespaceId ns = draft.placement.ns;
   normalise_chat(draft.body);
+=======
+Result<void> read_chat(const Services& services, CompletionDraft& draft) {
+  draft.marks = normalise_chat(draft.body);
+>>>>>>> agents
   const bool exact = services.exact_continuation && services.turns != nullptr;
   const auto continuation = std::make_shared<const Continuation>(exact ? services.turns : nullptr, ns, draft.body);
   OutputRules& rules = call.context.output_rules;
@@ -81,6 +86,10 @@ Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body, Ren
   if (!read) return std::unexpected(read.error());
   for (const Tokens& prompt : draft.prompts) {
     if (auto fits = check_prompt(prompt, services.model.n_ctx); !fits) return std::unexpected(fits.error());
+  }
+  if (!draft.marks.empty() && draft.placement.cache_prompt) {
+    draft.placement.pins =
+        call.context.mark_positions.place(draft.marks, draft.body, draft.placement.ns, draft.prompts.front(), services);
   }
   return draft;
 }

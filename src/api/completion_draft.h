@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "api/cache_marks.h"
 #include "api/call.h"
 #include "api/chat_render.h"
 #include "api/generation_fields.h"
@@ -29,6 +30,7 @@ struct CompletionDraft {
   sched::Placement placement;
   std::vector<Tokens> prompts;       // not empty, and each fits into the context
   std::optional<chat::Prompt> chat;  // for ApiKind::chat
+  std::vector<CacheMark> marks;      // of the chat, those that say for how long
   std::optional<TurnSeed> turn;      // to remember the answer by, if it can be
   bool continued = false;            // the prompt goes on from the exact tokens of an answer of ours
 

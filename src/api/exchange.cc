@@ -143,6 +143,7 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
     // Further answers run beside the first: its slot is taken, and its session must stay where it is.
     request.placement.is_fork = true;
     request.placement.id_slot.reset();
+    request.placement.pins.clear();
     request.placement.session.clear();
     request.placement.session_rule.clear();
     request.placement.parent_session.clear();
@@ -154,6 +155,7 @@ Result<sched::Request> Exchange::make_request(const std::shared_ptr<const Tokens
   request.report_progress = generation.return_progress && generation.stream;
   request.sink = std::make_shared<Sink>(shared_from_this(), index);
 
+  if (plan_.make_watch) watches_.push_back(plan_.make_watch());
   Answer& answer = answers_.emplace_back();
   answer.index = index;
   answer.first_of_prompt = i == 0;
@@ -181,8 +183,18 @@ void Exchange::on_progress(std::size_t index, const sched::Progress& progress) {
   write(plan_.format->on_progress(answers_[index], progress));
 }
 
+// Ends the answer once the client has all that it asked for.
+void Exchange::watch(std::size_t index, const std::string& text) {
+  if (watches_.empty() || !watches_[index]) return;
+  watches_[index]->feed(text, false);
+  if (!watches_[index]->has_enough()) return;
+  watches_[index].reset();
+  context_->services.engine.conclude(ids_[index]);
+}
+
 void Exchange::on_delta(std::size_t index, sched::TextDelta delta) {
   if (closed_) return;
+  watch(index, delta.text);
   if (streaming_) return write(plan_.format->on_delta(answers_[index], delta));
   sched::TextDelta& all = answers_[index].output;
   all.text += delta.text;

@@ -12,6 +12,7 @@
 // Going to closed cancels every request that still runs.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -35,8 +36,14 @@ struct CompletionPlan {
   engine::ChatConstraint constraint;
   Json body;  // for the samplers
   std::unique_ptr<Format> format;
+<<<<<<< HEAD
   std::function<Result<Confirmed>(const Json& body)> confirm;  // see CompletionDraft
   std::optional<TurnSeed> turn;                                // what the answers are remembered by
+=======
+  // Where an answer may have to end before the model ends it: a parser that says when; else null.
+  std::function<std::unique_ptr<chat::OutputParser>()> make_watch;
+  std::optional<TurnSeed> turn;              // what the answers are remembered by
+>>>>>>> agents
   std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
   int status = 200;                          // of the answer, when all went well
 };
@@ -68,6 +75,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void on_finished(std::size_t index, sched::Finished finished);
   void on_failed(std::size_t index, const Error& error);
 
+  void watch(std::size_t index, const std::string& text);
   void remember(const Answer& answer);
   void write(std::string bytes);
   void end();
@@ -78,7 +86,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   CompletionPlan plan_;
   const std::shared_ptr<Responder> responder_;
   std::vector<Answer> answers_;
-  std::vector<RequestId> ids_;  // by answer
+  std::vector<RequestId> ids_;                                // by answer
+  std::vector<std::unique_ptr<chat::OutputParser>> watches_;  // by answer, until it has enough; or none
   std::size_t n_submitted_ = 0, n_finished_ = 0;
   std::int32_t attempt_ = 0;  // grows when the requests are replaced, see confirm()
   bool streaming_ = false;    // the stream's head was sent

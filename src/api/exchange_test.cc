@@ -33,6 +33,44 @@ TEST(Exchange, A1_A5_A7_A12_PlacementReachesTheEngine) {
   EXPECT_FALSE(placement.is_fork);
 }
 
+constexpr const char* kOneCall =
+    R"({"messages":[{"role":"user","content":"hi"}],"tools":[{"type":"function","function":{"name":"f"}}],
+        "parallel_tool_calls":false,"n":2,"stream":)";
+
+TEST(Exchange, AnAnswerWithItsOneCallIsConcluded) {
+  for (const bool stream : {false, true}) {
+    FakeServer server;
+    const auto client = server.post("/v1/chat/completions", std::string(kOneCall) + (stream ? "true}" : "false}"));
+    const RequestId first = server.engine.requests.at(0).id;
+    for (const char* text : {"Tf", "A{}", "Tf"}) server.engine.text(0, text);
+    for (const char* text : {"Tf", "A{}"}) server.engine.text(1, text);
+    client->run();
+    EXPECT_EQ(server.engine.concluded, std::vector<RequestId>{first}) << "stream: " << stream;
+    server.engine.text(0, "A{\"more\":1}");
+    server.engine.finish(0, StopKind::enough);
+    server.engine.finish(1);
+    client->run();
+    EXPECT_EQ(server.engine.concluded.size(), 1U);
+    EXPECT_TRUE(server.engine.cancelled.empty());
+    if (!stream) {
+      const Json choice = client->json()["choices"][0];
+      EXPECT_EQ(choice["finish_reason"], "tool_calls");
+      EXPECT_EQ(choice["message"]["tool_calls"].size(), 1U);
+      continue;
+    }
+    int begun = 0;
+    Json reason;
+    for (const Json& chunk : client->chunks()) {
+      const Json& choice = chunk["choices"].at(0);
+      if (choice["index"] != 0) continue;
+      if (!choice["finish_reason"].is_null()) reason = choice["finish_reason"];
+      if (choice["delta"].contains("tool_calls")) begun += choice["delta"]["tool_calls"][0].contains("id") ? 1 : 0;
+    }
+    EXPECT_EQ(begun, 1);
+    EXPECT_EQ(reason, "tool_calls");
+  }
+}
+
 TEST(Exchange, A3_A11_WithoutFieldsPlacementIsInert) {
   FakeServer server;
   server.post("/completion", R"({"prompt":"hi"})");

@@ -74,8 +74,11 @@ class FakeSamplerFactory final : public engine::SamplerFactory {
 // text that is held back to the end, anything else content.
 class FakeParser final : public chat::OutputParser {
  public:
+  explicit FakeParser(bool one_call) : one_call_(one_call) {}
   std::vector<chat::MessageDelta> feed(std::string_view text, bool last) override {
     std::vector<chat::MessageDelta> out;
+    has_enough_ = has_enough_ || (one_call_ && text.starts_with('T') && !message_.tool_calls.empty());
+    if (has_enough_) return out;
     const std::string rest(text.substr(std::min<std::size_t>(1, text.size())));
     if (text.starts_with('H')) held_ += rest;
     if (text.starts_with('R')) message_.reasoning += out.emplace_back().reasoning = rest;
@@ -88,6 +91,7 @@ class FakeParser final : public chat::OutputParser {
     return out;
   }
   const chat::Message& message() const override { return message_; }
+  bool has_enough() const override { return has_enough_; }
 
  private:
   void begin_call(chat::MessageDelta& delta, const std::string& name) {
@@ -101,6 +105,8 @@ class FakeParser final : public chat::OutputParser {
     message_.tool_calls.back().arguments += delta.tool_arguments = arguments;
   }
 
+  const bool one_call_;
+  bool has_enough_ = false;
   chat::Message message_;
   std::string held_;
 };
@@ -127,14 +133,16 @@ class FakeTemplates final : public chat::Templates {
     }
     if (body.value("add_generation_prompt", true)) prompt.text += generation_prompt;
     prompt.stops = {"<end>"};
+    prompt.one_call = body.value("parallel_tool_calls", true) == false;
     prompt.constraint.preserved_tokens = {"<|call|>", "two"};
     return prompt;
   }
-  std::unique_ptr<chat::OutputParser> make_parser(const chat::Prompt&) const override {
-    return std::make_unique<FakeParser>();
+  std::unique_ptr<chat::OutputParser> make_parser(const chat::Prompt& prompt) const override {
+    return std::make_unique<FakeParser>(prompt.one_call);
   }
   std::string source() const override { return "{{ messages }}"; }
   Json capabilities() const override { return {{"supports_tools", true}}; }
+  chat::LateSystemFacts late_system() const override { return {"refused", "user", true}; }
 };
 
 // Keeps the requests; the test plays the engine thread by calling their sinks.
@@ -146,6 +154,7 @@ class FakeEngine final : public sched::Engine {
     return {};
   }
   void cancel(RequestId id) override { cancelled.push_back(id); }
+  void conclude(RequestId id) override { concluded.push_back(id); }
   void inspect(std::function<void(sched::Inspector&)> task) override {
     inspections.push_back(std::move(task));
     if (!engine_stuck) run_inspections();
@@ -167,7 +176,7 @@ class FakeEngine final : public sched::Engine {
   std::vector<std::function<void(sched::Inspector&)>> inspections;
   std::map<std::size_t, Error> errors;  // by how many requests were accepted before
   std::vector<sched::Request> requests;
-  std::vector<RequestId> cancelled;
+  std::vector<RequestId> cancelled, concluded;
   std::uint64_t last_id = 0;
   sched::Snapshot state;
 };
@@ -319,6 +328,8 @@ inline sched::Report full_report() {
   report.diverged_text = "here";
   report.pauses = 1;
   report.coalesced = true;
+  report.pinned = 50;
+  report.pins_refused = 2;
   report.queued = milliseconds(1);
   report.restore = milliseconds(2);
   report.prefill = milliseconds(80);

@@ -32,6 +32,10 @@ Json slot_json(const sched::SlotInfo& slot, const ModelFacts& model) {
   };
 }
 
+Json late_system_json(const chat::LateSystemFacts& facts) {
+  return {{"template", facts.native}, {"rendered_as", facts.rendered}, {"in_place", facts.in_place}};
+}
+
 // "2026-01-31T12:00:00Z"
 std::string rfc3339(std::int64_t unix_s) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", std::chrono::sys_seconds(std::chrono::seconds(unix_s)));
@@ -94,6 +98,7 @@ HttpResponse get_props(const Services& services) {
       {"endpoint_metrics", services.endpoint_metrics},
       {"chat_template", services.templates.source()},
       {"chat_template_caps", services.templates.capabilities()},
+      {"late_system_messages", late_system_json(services.templates.late_system())},
       {"bos_token", model.bos_token},
       {"eos_token", model.eos_token},
       {"build_info", model.build},

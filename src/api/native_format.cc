@@ -9,7 +9,8 @@ namespace {
 const char* stop_type(sched::StopKind stop) {
   switch (stop) {
     case sched::StopKind::end_of_generation: return "eos";
-    case sched::StopKind::stop_word: return "word";
+    case sched::StopKind::stop_word:
+    case sched::StopKind::enough: return "word";
     case sched::StopKind::length: return "limit";
   }
   return "none";

@@ -1,5 +1,7 @@
 #include "api/normalise.h"
 
+#include <algorithm>
+#include <map>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -62,6 +64,25 @@ bool normalise_message(Json& message) {
   return keep;
 }
 
+constexpr std::size_t kMarksMax = 8;  // of one request; agents set four at most
+
+// By the message that they end with.
+class Marks {
+ public:
+  void add(std::ptrdiff_t message, std::optional<Duration> ttl) {
+    if (ttl) by_message_[message] = std::max(by_message_[message], *ttl);
+  }
+  std::vector<CacheMark> last(std::size_t count_max) const {
+    std::vector<CacheMark> out;
+    for (const auto& [message, ttl] : by_message_) out.push_back({message, ttl});
+    if (out.size() > count_max) out.erase(out.begin(), out.end() - static_cast<std::ptrdiff_t>(count_max));
+    return out;
+  }
+
+ private:
+  std::map<std::ptrdiff_t, Duration> by_message_;
+};
+
 Json* find_list(Json& body, const char* field) {
   const auto found = body.find(field);
   return found != body.end() && found->is_array() ? &*found : nullptr;
@@ -99,20 +120,31 @@ std::optional<std::string> joined_text(const Json& parts) {
   return out;
 }
 
-void normalise_chat(Json& body) {
+std::vector<CacheMark> normalise_chat(Json& body) {
+  Marks marks;
+  const auto breakpoint_ttl = breakpoint_ttl_of(body);
+  std::ptrdiff_t n_messages = 0, n_leading_system = 0;
   if (Json* messages = find_list(body, "messages")) {
     Json kept = Json::array();
     for (Json& message : *messages) {
+      const auto ttl = marked_ttl(message, breakpoint_ttl);
       if (!message.is_object() || normalise_message(message)) kept.push_back(std::move(message));
+      marks.add(static_cast<std::ptrdiff_t>(kept.size()) - 1, ttl);
     }
     *messages = std::move(kept);
+    n_messages = static_cast<std::ptrdiff_t>(messages->size());
+    const auto is_other = [](const Json& message) { return !message.is_object() || !is_system(message); };
+    n_leading_system = std::find_if(messages->begin(), messages->end(), is_other) - messages->begin();
   }
   if (Json* tools = find_list(body, "tools")) {
     for (Json& tool : *tools) {
+      marks.add(n_leading_system - 1, marked_ttl(tool, breakpoint_ttl));
       drop_marks(tool);
       if (tool.is_object() && tool.contains("function")) drop_marks(tool["function"]);
     }
   }
+  if (n_messages > 0) marks.add(n_messages - 1, whole_prompt_ttl(body));
+  return marks.last(kMarksMax);
 }
 
 }  // namespace coppice::api

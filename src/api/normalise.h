@@ -5,7 +5,9 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "api/cache_marks.h"
 #include "base/json_fwd.h"
 
 namespace coppice::api {
@@ -14,9 +16,11 @@ namespace coppice::api {
 // - in system messages, lines that begin with "x-anthropic-" go, with their newlines: clients say there which of their
 //   agents is asking, and what is said changes. A part, and a message, of which nothing is left goes too.
 // - content that is a list of text parts becomes one string, the parts separated by newlines;
-// - "cache_control" and "prompt_cache_breakpoint" go: the marks wander through the messages.
+// - "cache_control" and "prompt_cache_breakpoint" go: the marks wander through the messages. Those that say for how
+// long
+//   are returned, in order, at most the last eight.
 // What has a wrong form stays as it is, for the reader that reports it.
-void normalise_chat(Json& body);
+std::vector<CacheMark> normalise_chat(Json& body);
 
 // The first of the above for one text.
 std::string without_attribution(std::string text);

@@ -54,6 +54,8 @@ Json coppice_json(const sched::Report& report, const SessionFacts& session) {
       {"decode_ms", to_ms(report.decode)},
       {"pauses", report.pauses},
       {"coalesced", report.coalesced},
+      {"pinned", report.pinned},
+      {"pins_refused", report.pins_refused},
   };
 }
 

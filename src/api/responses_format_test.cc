@@ -116,14 +116,15 @@ TEST(Responses, ReasoningIsItsOwnSummaryWhenOneIsWanted) {
 
 TEST(Responses, CallsOfCustomAndNamespaceTools) {
   FakeServer server;
-  const auto events = stream(server, kTools, {"Tpatch", "A{\"input\":", "A\"a\\nb\"}", "Tmcp__x__run"});
+  const auto events = stream(server, kTools, {"Tpatch", "A{\"input\":", "A\"a\\", "Anb\"}", "Tmcp__x__run"});
   std::vector<SseEvent> calls(events.begin() + 2, events.end() - 1);
   for (SseEvent& event : calls) event.data["sequence_number"] = &event - calls.data();
   expect_told(
       calls,
       {
           R"(output_item.added {"output_index":0,"item":{"id":"ctc__0","type":"custom_tool_call","status":"in_progress","call_id":"call_0","name":"patch","input":""}})",
-          R"(custom_tool_call_input.delta {"item_id":"ctc__0","output_index":0,"delta":"a\nb"})",
+          R"(custom_tool_call_input.delta {"item_id":"ctc__0","output_index":0,"delta":"a"})",
+          R"(custom_tool_call_input.delta {"item_id":"ctc__0","output_index":0,"delta":"\nb"})",
           R"(custom_tool_call_input.done {"item_id":"ctc__0","output_index":0,"input":"a\nb"})",
           R"(output_item.done {"output_index":0,"item":{"id":"ctc__0","type":"custom_tool_call","status":"completed","call_id":"call_0","name":"patch","input":"a\nb"}})",
           R"(output_item.added {"output_index":1,"item":{"id":"fc__1","type":"function_call","status":"in_progress","call_id":"call_1","namespace":"mcp__x","name":"run","arguments":""}})",

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "api/cache_marks.h"
 #include "api/fields.h"
 #include "base/json.h"
 
@@ -40,6 +41,14 @@ Result<std::string> read_part(const Json& part, const std::string& path) {
 void append_line(std::string& text, const std::string& more) {
   if (!text.empty() && !more.empty()) text += '\n';
   text += more;
+}
+
+// Adds the message, with the marks of the parts that it was made of.
+void push_message(Json& messages, Json message, const Json* content) {
+  if (content != nullptr && content->is_array()) {
+    for (const Json& part : *content) carry_mark(part, message);
+  }
+  messages.push_back(std::move(message));
 }
 
 }  // namespace
@@ -109,7 +118,7 @@ Result<void> ResponsesMessages::add_message(const Json& item, const std::string&
     return {};
   }
   end_answer();
-  messages_->push_back({{"role", role}, {"content", *text}});
+  push_message(*messages_, {{"role", role}, {"content", *text}}, in.find("content"));
   return {};
 }
 
@@ -150,7 +159,7 @@ Result<void> ResponsesMessages::add_call_output(const Json& item, const std::str
   const auto text = read_item_text(in.find("output"), path + ".output");
   if (!text) return std::unexpected(text.error());
   end_answer();
-  messages_->push_back({{"role", "tool"}, {"tool_call_id", call_id}, {"content", *text}});
+  push_message(*messages_, {{"role", "tool"}, {"tool_call_id", call_id}, {"content", *text}}, in.find("output"));
   return {};
 }
 

@@ -9,6 +9,7 @@ namespace coppice::api {
 namespace {
 
 constexpr const char* kArgumentsDelta = "response.function_call_arguments.delta";
+constexpr const char* kInputDelta = "response.custom_tool_call_input.delta";
 
 Json text_part(const std::string& text) {
   return {{"type", "output_text"}, {"text", text}, {"annotations", Json::array()}, {"logprobs", Json::array()}};
@@ -107,8 +108,9 @@ std::string ResponsesOutput::add_arguments(const chat::MessageDelta& delta) {
   // Behind a call that is done the parser does not go back to it; should it ever, what was told stays as it was told.
   if (!is_open || delta.tool_arguments.empty()) return {};
   text_ += delta.tool_arguments;
-  // Free text stands in the arguments as a JSON string, of which a part is not readable yet.
-  return kind_ == Kind::custom ? std::string{} : this->delta(kArgumentsDelta, delta.tool_arguments);
+  if (kind_ != Kind::custom) return this->delta(kArgumentsDelta, delta.tool_arguments);
+  const std::string input = custom_input_.feed(delta.tool_arguments);
+  return input.empty() ? std::string{} : this->delta(kInputDelta, input);
 }
 
 std::string ResponsesOutput::delta(const char* type, const std::string& text) {
@@ -153,9 +155,9 @@ std::string ResponsesOutput::close_function(Json& item) {
 }
 
 std::string ResponsesOutput::close_custom(Json& item) {
-  const std::string input = custom_input(text_);
+  const std::string input = custom_input_.readable() ? custom_input_.text() : custom_input(text_);
   std::string out;
-  if (!input.empty()) out += delta("response.custom_tool_call_input.delta", input);
+  if (!custom_input_.readable() && !input.empty()) out += delta(kInputDelta, input);
   item["input"] = input;
   return out += event("response.custom_tool_call_input.done", with(place(), "input", input));
 }
@@ -176,6 +178,7 @@ std::string ResponsesOutput::end(bool complete) {
   items_->push_back(std::move(item));
   kind_ = Kind::none;
   text_.clear();
+  custom_input_ = {};
   return out;
 }
 

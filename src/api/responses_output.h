@@ -15,6 +15,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/custom_input.h"
 #include "api/responses_tools.h"
 #include "base/json_fwd.h"
 #include "chat/chat.h"
@@ -60,6 +61,7 @@ class ResponsesOutput {
   Kind kind_ = Kind::none;       // of the item that is open
   std::unique_ptr<Json> item_;   // as it was when it was added
   std::string text_;             // its text, or the arguments of its call
+  CustomInput custom_input_;     // of the custom call that is open
   std::size_t call_index_ = 0;   // of the call that is open
 };
 

@@ -136,6 +136,8 @@ TEST(Routes, Props) {
   EXPECT_EQ(props["model_alias"], "test-model");
   EXPECT_EQ(props["chat_template"], "{{ messages }}");
   EXPECT_EQ(props["chat_template_caps"]["supports_tools"], true);
+  EXPECT_EQ(props["late_system_messages"],
+            Json({{"template", "refused"}, {"rendered_as", "user"}, {"in_place", true}}));
   EXPECT_EQ(props["bos_token"], "<s>");
   EXPECT_EQ(props["eos_token"], "</s>");
   EXPECT_EQ(props["build_info"], "coppice test");

@@ -41,6 +41,7 @@ struct Limits {
   std::int32_t prompts_max = 16;           // prompts in one /v1/completions request
   std::size_t turn_digests_max = 1 << 18;  // of earlier requests, to say what has changed since; 40 bytes each
   std::size_t output_rules_max = 64;       // grammars and parsers of the last kinds of conversations
+  std::size_t mark_positions_max = 4096;   // of cache marks, to know them again; some 150 bytes each
   std::int32_t sse_ping_interval_s = 30;   // comment lines while a stream is silent; <= 0: none
 };
 

@@ -1,5 +1,7 @@
 #include "api/turn_recorder.h"
 
+#include <prometheus/gauge.h>
+
 #include <utility>
 
 #include "api/conversation.h"
@@ -24,6 +26,8 @@ void remember_turn(const Services& services, const TurnSeed& seed, const sched::
   for (const chat::ToolCall& call : message.tool_calls) turn.calls.push_back({call.id, call.name, call.arguments});
   turn.ids = std::move(ids);
   services.turns->remember(digest_after(seed.conversation, message), std::move(turn));
+  services.metrics.turns_remembered.Set(static_cast<double>(services.turns->size()));
+  services.metrics.turns_remembered_bytes.Set(static_cast<double>(services.turns->bytes()));
 }
 
 }  // namespace coppice::api

@@ -38,6 +38,8 @@ struct Config {
   std::size_t connections_max = 1024;
   std::size_t body_bytes_max = 64U << 20;
   std::size_t stream_buffer_bytes_max = 4U << 20;
+  std::size_t turn_memory_bytes_max = 64U << 20;
+  std::size_t response_store_bytes_max = 256U << 20;
   std::int32_t prefill_chunk = 0;  // tokens; 0: the model's n_ubatch
   std::int32_t shutdown_grace_s = 3;
   std::int32_t n_sequences = 0;  // KV sequences held at most: slots, parked prefixes, pools; 0: chosen by the model

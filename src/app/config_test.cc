@@ -61,14 +61,35 @@ TEST(Config, DefaultsAreThoseOfTheHelp) {
   EXPECT_EQ(again.config.connections_max, fresh.connections_max);
   EXPECT_EQ(again.config.body_bytes_max, fresh.body_bytes_max);
   EXPECT_EQ(again.config.stream_buffer_bytes_max, fresh.stream_buffer_bytes_max);
+  EXPECT_EQ(again.config.turn_memory_bytes_max, fresh.turn_memory_bytes_max);
+  EXPECT_EQ(again.config.response_store_bytes_max, fresh.response_store_bytes_max);
   EXPECT_EQ(again.config.shutdown_grace_s, fresh.shutdown_grace_s);
   EXPECT_EQ(again.config.log_level, fresh.log_level);
 }
 
 TEST(Config, SplitsOursFromLlamas) {
-  const Command command =
-      parsed({"-m", "x.gguf", "--queue-limit", "7", "-c", "4096", "--no-metrics", "--prefill-chunk=64", "--body-limit",
-              "1MiB", "--temp=0.5", "--shutdown_grace", "9", "--log-level", "warn", "--no-session-inference"});
+  const Command command = parsed({"-m",
+                                  "x.gguf",
+                                  "--queue-limit",
+                                  "7",
+                                  "-c",
+                                  "4096",
+                                  "--no-metrics",
+                                  "--prefill-chunk=64",
+                                  "--body-limit",
+                                  "1MiB",
+                                  "--temp=0.5",
+                                  "--shutdown_grace",
+                                  "9",
+                                  "--log-level",
+                                  "warn",
+                                  "--no-session-inference",
+                                  "--turn-memory",
+                                  "0",
+                                  "--response-store",
+                                  "2GiB"});
+  EXPECT_EQ(command.config.turn_memory_bytes_max, 0U);
+  EXPECT_EQ(command.config.response_store_bytes_max, std::size_t{2} << 30U);
   EXPECT_FALSE(command.config.session_inference);
   EXPECT_THAT(command.llama_args, ElementsAre("-m", "x.gguf", "-c", "4096", "--temp", "0.5"));
   EXPECT_EQ(command.config.queue_limit, 7U);

@@ -129,7 +129,8 @@ class Layers {
  public:
   Layers(const Config& config, engine::LlamaModel& model, std::unique_ptr<chat::Templates> templates,
          const Clock& clock, obs::Metrics& metrics)
-      : tokenizer_(engine::make_llama_tokenizer(model)),
+      : turns_({.bytes_max = config.turn_memory_bytes_max}),
+        tokenizer_(engine::make_llama_tokenizer(model)),
         samplers_(engine::make_llama_sampler_factory(model)),
         templates_(std::move(templates)),
         loop_(scheduler_options(config), engine::make_llama_runner(model), *tokenizer_, clock, metrics),
@@ -158,6 +159,7 @@ class Layers {
                            .limits = {},
                            .api_keys = config.api_keys};
     services.limits.sse_ping_interval_s = config.sse_ping_interval_s;
+    services.limits.stored_responses_bytes_max = config.response_store_bytes_max;
     services.default_n_predict = config.default_n_predict;
     services.default_cache_prompt = config.default_cache_prompt;
     services.endpoint_slots = config.endpoint_slots;
@@ -168,13 +170,24 @@ class Layers {
     return services;
   }
 
+  session::TurnMemory turns_;
   std::unique_ptr<engine::Tokenizer> tokenizer_;
   std::unique_ptr<engine::SamplerFactory> samplers_;
   std::unique_ptr<chat::Templates> templates_;
-  session::TurnMemory turns_{{}};
   sched::EngineLoop loop_;
   api::Router router_;
 };
+
+// Agents put system messages into the middle of conversations, and templates differ in what they make of them.
+void log_late_system(const chat::LateSystemFacts& facts) {
+  const auto words =
+      fmt::format("template={} rendered_as={} in_place={}", facts.native, facts.rendered, facts.in_place);
+  if (facts.in_place) {
+    obs::log_info("late system messages", "{}", words);
+  } else {
+    obs::log_warn("late system messages", "{}: they change the prompt at another place than they were put", words);
+  }
+}
 
 int report(const Error& error) {
   fmt::print(stderr, "coppice: {}\n", error.message);
@@ -214,6 +227,7 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   }
   auto templates = chat::make_llama_templates(**model);
   if (!templates) return report(templates.error());
+  log_late_system((*templates)->late_system());
 
   Layers layers(config, **model, std::move(*templates), clock, metrics);
   auto pools = api::read_pools(*pool_file, layers.router().context()->services);

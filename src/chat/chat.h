@@ -40,13 +40,23 @@ class OutputParser {
   // answer grows it is held back, and at the end it is content.
   virtual std::vector<MessageDelta> feed(std::string_view text, bool last) = 0;
   virtual const Message& message() const = 0;  // all so far; ids of tool calls are unique and stable
+  // Prompt::one_call, and what follows the call has begun: nothing more will come out, whatever is fed.
+  virtual bool has_enough() const = 0;
 };
 
 struct Prompt {
   std::string text;                // to be tokenized with special tokens parsed, and added where the vocabulary says so
   std::vector<std::string> stops;  // the template's own
   engine::ChatConstraint constraint;
+  bool one_call = false;                     // the client takes at most one tool call
   std::shared_ptr<const void> parser_state;  // for make_parser
+};
+
+// What becomes of system messages after the first turn, as a probe at start-up found; chat/late_system.h.
+struct LateSystemFacts {
+  std::string native;    // what the template does with them: "in_place", "refused", "lost_or_moved"
+  std::string rendered;  // as what they are rendered: "system", "user", "user_merged"
+  bool in_place = true;  // false: no rendering keeps them where they are
 };
 
 class Templates {
@@ -63,6 +73,7 @@ class Templates {
 
   virtual std::string source() const = 0;  // the template's text, for /props
   virtual Json capabilities() const = 0;   // what the template supports, for /props
+  virtual LateSystemFacts late_system() const = 0;
 };
 
 }  // namespace coppice::chat

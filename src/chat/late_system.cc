@@ -24,10 +24,29 @@ void append(common_chat_msg& to, const common_chat_msg& from) {
 
 }  // namespace
 
-LateSystem probe_late_system(const RenderMessages& render) {
+std::string_view name(LateSystemFate fate) {
+  switch (fate) {
+    case LateSystemFate::in_place: return "in_place";
+    case LateSystemFate::refused: return "refused";
+    case LateSystemFate::lost_or_moved: return "lost_or_moved";
+  }
+  return {};
+}
+
+std::string_view name(LateSystem form) {
+  switch (form) {
+    case LateSystem::native: return "system";
+    case LateSystem::as_user: return "user";
+    case LateSystem::merged_user: return "user_merged";
+  }
+  return {};
+}
+
+LateSystemProbe probe_late_system(const RenderMessages& render) {
   const std::vector<common_chat_msg> conversation = {
       make_message("system", "First rule."), make_message("user", "A question."),
       make_message("assistant", "An answer."), make_message("system", "Late-rule."), make_message("user", "More.")};
+  LateSystemProbe result;
   for (const LateSystem form : {LateSystem::native, LateSystem::as_user, LateSystem::merged_user}) {
     auto messages = conversation;
     adapt_late_system(form, messages);
@@ -35,12 +54,16 @@ LateSystem probe_late_system(const RenderMessages& render) {
       const std::string prompt = render(messages);
       const auto answer = prompt.find("An answer."), rule = prompt.find("Late-rule."), more = prompt.find("More.");
       const bool in_place = answer < rule && rule < more && more != std::string::npos;
-      if (in_place && prompt.find("First rule.") != std::string::npos) return form;
-    } catch (const std::exception&) {
-      continue;  // this form is refused; the next may not be
+      result.form = form;
+      if (in_place && prompt.find("First rule.") != std::string::npos) return result;
+      if (form == LateSystem::native) result.fate = LateSystemFate::lost_or_moved;
+    } catch (const std::exception&) {  // this form is refused; the next may not be
+      if (form == LateSystem::native) result.fate = LateSystemFate::refused;
     }
   }
-  return LateSystem::native;
+  result.form = LateSystem::native;
+  result.works = false;
+  return result;
 }
 
 void adapt_late_system(LateSystem form, std::vector<common_chat_msg>& messages) {

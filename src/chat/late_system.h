@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace coppice::chat {
@@ -20,8 +21,21 @@ enum class LateSystem {
 // Renders messages to a prompt; throws when the template refuses them.
 using RenderMessages = std::function<std::string(const std::vector<common_chat_msg>&)>;
 
-// Tries the forms in the order above on a small conversation. `native` when none works.
-LateSystem probe_late_system(const RenderMessages& render);
+// What the template itself does with them.
+enum class LateSystemFate { in_place, refused, lost_or_moved };
+
+struct LateSystemProbe {
+  LateSystemFate fate = LateSystemFate::in_place;
+  LateSystem form = LateSystem::native;
+  bool works = true;  // false: no form puts them where they were; `form` is native then
+};
+
+// Tries the forms in the order above on a small conversation.
+LateSystemProbe probe_late_system(const RenderMessages& render);
+
+// For people.
+std::string_view name(LateSystemFate fate);
+std::string_view name(LateSystem form);
 
 void adapt_late_system(LateSystem form, std::vector<common_chat_msg>& messages);
 

@@ -48,22 +48,43 @@ TEST(LateSystem, MergesOnlyAroundASystemMessage) {
 }
 
 TEST(LateSystem, TheProbeTakesTheFirstFormThatRenders) {
-  EXPECT_EQ(probe_late_system(shown), LateSystem::native);
+  const LateSystemProbe kept = probe_late_system(shown);
+  EXPECT_EQ(kept.form, LateSystem::native);
+  EXPECT_EQ(kept.fate, LateSystemFate::in_place);
+  EXPECT_TRUE(kept.works);
   const auto no_system_later = [](const std::vector<common_chat_msg>& messages) {
     for (std::size_t i = 1; i < messages.size(); ++i) {
       if (messages[i].role == "system") throw std::runtime_error("system comes first");
     }
     return shown(messages);
   };
-  EXPECT_EQ(probe_late_system(no_system_later), LateSystem::as_user);
+  EXPECT_EQ(probe_late_system(no_system_later).form, LateSystem::as_user);
+  EXPECT_EQ(probe_late_system(no_system_later).fate, LateSystemFate::refused);
   const auto strict = [&](const std::vector<common_chat_msg>& messages) {
     for (std::size_t i = 1; i < messages.size(); ++i) {
       if (messages[i].role == messages[i - 1].role) throw std::runtime_error("roles must alternate");
     }
     return no_system_later(messages);
   };
-  EXPECT_EQ(probe_late_system(strict), LateSystem::merged_user);
-  EXPECT_EQ(probe_late_system([](const auto&) -> std::string { throw std::runtime_error("no"); }), LateSystem::native);
+  EXPECT_EQ(probe_late_system(strict).form, LateSystem::merged_user);
+}
+
+TEST(LateSystem, TheProbeTellsWhatTheTemplateDoesItself) {
+  // Many templates take the system message from the first place alone and leave out all others.
+  const auto drops_later = [](std::vector<common_chat_msg> messages) {
+    std::erase_if(messages, [&, i = 0](const common_chat_msg& m) mutable { return m.role == "system" && i++ > 0; });
+    return shown(messages);
+  };
+  EXPECT_EQ(probe_late_system(drops_later).fate, LateSystemFate::lost_or_moved);
+  EXPECT_EQ(probe_late_system(drops_later).form, LateSystem::as_user);
+  EXPECT_TRUE(probe_late_system(drops_later).works);
+
+  const LateSystemProbe none = probe_late_system([](const auto&) -> std::string { throw std::runtime_error("no"); });
+  EXPECT_EQ(none.form, LateSystem::native);
+  EXPECT_EQ(none.fate, LateSystemFate::refused);
+  EXPECT_FALSE(none.works);
+  EXPECT_EQ(name(none.fate), "refused");
+  EXPECT_EQ(name(LateSystem::merged_user), "user_merged");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <random>
 #include <utility>
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 namespace coppice::chat {
@@ -58,10 +59,13 @@ LlamaOutputParser::LlamaOutputParser(std::shared_ptr<const ParserState> state) :
 }
 
 std::vector<MessageDelta> LlamaOutputParser::feed(std::string_view text, bool last) {
+  std::vector<MessageDelta> out;
+  if (has_enough_) return out;
   text_ += text;
   track_nesting(text);
-  std::vector<MessageDelta> out;
-  if (due(last)) parse(last, out);
+  // The end may have cut a second call in two; as a whole the text would not parse, but the first call is there.
+  if (last && state_->one_call) parse(false, out);
+  if (due(last) && !has_enough_) parse(last, out);
   return out;
 }
 
@@ -113,6 +117,10 @@ void LlamaOutputParser::advance(const common_chat_msg& now, bool last, std::vect
 
 void LlamaOutputParser::advance_calls(const common_chat_msg& now, bool last, std::vector<MessageDelta>& out) {
   for (std::size_t i = 0; i < now.tool_calls.size(); ++i) {
+    if (state_->one_call && i > 0) {
+      has_enough_ = true;
+      return;
+    }
     const common_chat_tool_call& call = now.tool_calls[i];
     const bool begins = i == message_.tool_calls.size();
     if (begins) {
@@ -177,8 +185,14 @@ std::size_t LlamaOutputParser::unsent_begin() const {
   return begin;
 }
 
-// The answer does not parse as a whole: what was not given out yet is content, as it stands.
+bool LlamaOutputParser::has_whole_call() const {
+  return !message_.tool_calls.empty() && Json::accept(message_.tool_calls.back().arguments);
+}
+
+// The answer does not parse as a whole: what was not given out yet is content, as it stands. Behind the one call that
+// was asked for it is the beginning of another one.
 void LlamaOutputParser::give_up(std::vector<MessageDelta>& out) {
+  if (state_->one_call && has_whole_call()) return;
   const std::string rest = text_.substr(unsent_begin());
   if (rest.empty()) return;
   out.emplace_back().content = rest;

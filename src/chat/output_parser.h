@@ -24,6 +24,7 @@ struct ParserState {
   bool model_gives_ids = false;                // an id may stand in the call, maybe behind its arguments
   std::vector<std::string> thinking_end_tags;  // for output that does not parse at all
   std::function<std::string()> make_call_id;
+  bool one_call = false;  // a second call is not given out: the grammar allows it, the client does not
 };
 
 class LlamaOutputParser final : public OutputParser {
@@ -33,6 +34,7 @@ class LlamaOutputParser final : public OutputParser {
   // REQUIRES: not called again after `last`.
   std::vector<MessageDelta> feed(std::string_view text, bool last) override;
   const Message& message() const override { return message_; }
+  bool has_enough() const override { return has_enough_; }
 
  private:
   bool due(bool last) const;
@@ -42,6 +44,7 @@ class LlamaOutputParser final : public OutputParser {
   bool call_is_known(const common_chat_msg& now, std::size_t index, bool last) const;
   std::string new_call_id(const std::string& given) const;
   std::size_t unsent_begin() const;
+  bool has_whole_call() const;
   void give_up(std::vector<MessageDelta>& out);
   void track_nesting(std::string_view text);
 
@@ -50,6 +53,7 @@ class LlamaOutputParser final : public OutputParser {
   std::size_t parsed_bytes_ = 0;                         // of text_, at the last parse
   std::size_t emitted_bytes_ = 0;                        // of text_, at the last parse that gave something out
   int nesting_ = 0;                                      // open brackets in text_
+  bool has_enough_ = false;                              // a second call has begun, and one was asked for
   bool too_deep_ = false;                                // text_ nests too deeply to be parsed
   std::string prefilled_content_, prefilled_reasoning_;  // part of the prompt; the parser reports it too
   Message message_;

@@ -43,6 +43,34 @@ TEST(OutputParser, StreamsAsTheTextArrives) {
   EXPECT_EQ(more.back().tool_arguments, "ty\": 1}");
 }
 
+// llama-common's grammar lets the model call again however parallel_tool_calls is set.
+TEST(OutputParser, OneCallIsAllThatComesOutWhereOneWasAskedFor) {
+  const Json fields = {{"tools", testing::weather_tools()}, {"parallel_tool_calls", false}};
+  const Prompt one = must_render(qwen(), ask("?", fields));
+  ASSERT_TRUE(one.one_call);
+  const std::string call =
+      "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>";
+  const std::string expected = "reasoning[] content[] get_weather({\"city\": \"Oslo\"})";
+  // The second one whole, and cut off at each of its bytes.
+  const std::string output = call + "\n" + call;
+  for (std::size_t end = call.size(); end <= output.size(); ++end) {
+    for (const std::size_t bytes : {std::size_t{5}, output.size()}) {
+      const Message message = parse_pieces(qwen(), one, pieces_of(output.substr(0, end), bytes));
+      EXPECT_EQ(describe(message), expected) << "of " << end << " bytes in pieces of " << bytes;
+    }
+  }
+  const auto parser = qwen().make_parser(one);
+  parser->feed(call, false);
+  EXPECT_FALSE(parser->has_enough()) << "the model may end its answer by itself";
+  parser->feed("\n" + call, false);
+  EXPECT_TRUE(parser->has_enough());
+  EXPECT_TRUE(parser->feed("more", true).empty());
+
+  const Prompt any = qwen_prompt();
+  EXPECT_FALSE(any.one_call);
+  EXPECT_EQ(parse_pieces(qwen(), any, pieces_of(output, 5)).tool_calls.size(), 2U);
+}
+
 TEST(OutputParser, CharactersAreNeverCutInTwo) {
   const auto chatml = testing::templates_of("chatml");
   const auto parser = chatml->make_parser(must_render(*chatml, ask("?")));

@@ -110,6 +110,10 @@ class LlamaTemplates final : public Templates {
     return out;
   }
 
+  LateSystemFacts late_system() const override {
+    return {std::string(name(late_system_.fate)), std::string(name(late_system_.form)), late_system_.works};
+  }
+
  private:
   bool capable(const std::string& name) const {
     const auto it = capabilities_.find(name);
@@ -130,7 +134,7 @@ class LlamaTemplates final : public Templates {
     }
     auto inputs = make_inputs(request);
     if (auto ok = settle_continuation(request, inputs); !ok) return std::unexpected(ok.error());
-    adapt_late_system(late_system_, request.messages);
+    adapt_late_system(late_system_.form, request.messages);
     if (capable("supports_object_arguments")) wrap_broken_arguments(request.messages);
     inputs.messages = request.messages;
     common_chat_params params;
@@ -262,6 +266,7 @@ class LlamaTemplates final : public Templates {
     for (const common_chat_tool& tool : request.tools) state->tool_names.push_back(tool.name);
     state->thinking_end_tags = params.thinking_end_tags;
     state->make_call_id = settings_.make_call_id;
+    out.one_call = state->one_call = request.parallel_tool_calls == false && !request.tools.empty();
     out.parser_state = std::move(state);
     return out;
   }
@@ -304,7 +309,7 @@ class LlamaTemplates final : public Templates {
   TemplateSettings settings_;
   std::map<std::string, bool> capabilities_;
   bool supports_thinking_ = false;
-  LateSystem late_system_ = LateSystem::native;
+  LateSystemProbe late_system_;
 };
 
 // The library rethrows a parse error without its words; parsing once more gives them.

@@ -57,10 +57,11 @@ Metrics::Metrics()
       kv_cells_used(
           gauge(*registry_, "coppice_kv_cells_used", "KV cells that hold a token; a shared cell counts once.")),
       kv_cells_total(gauge(*registry_, "coppice_kv_cells_total", "KV cells that the context has.")),
-      kv_cells_pinned(gauge(*registry_, "coppice_kv_cells_pinned", "KV cells that named pools hold.")),
+      kv_cells_pinned(gauge(*registry_, "coppice_kv_cells_pinned", "KV cells that named pools and cache marks hold.")),
       sequences_parked(gauge(*registry_, "coppice_sequences_parked",
                              "Sequences that are held for anyone to start from, but are no slot's and no pool.")),
       pools(gauge(*registry_, "coppice_pools", "Named pools.")),
+      prefix_pins(gauge(*registry_, "coppice_prefix_pins", "Prefixes that clients' cache marks keep.")),
       slots_busy(gauge(*registry_, "coppice_slots_busy", "Slots that run a request.")),
       slots_total(gauge(*registry_, "coppice_slots_total", "Slots that the server has.")),
       requests_queued(gauge(*registry_, "coppice_requests_queued", "Requests waiting for a slot or for cells.")),
@@ -70,6 +71,10 @@ Metrics::Metrics()
       responses_stored(gauge(*registry_, "coppice_responses_stored", "Responses that can be continued by their id.")),
       responses_stored_bytes(
           gauge(*registry_, "coppice_responses_stored_bytes", "Bytes that stored responses and their input take.")),
+      turns_remembered(
+          gauge(*registry_, "coppice_turns_remembered", "Answers that are remembered for exact continuation.")),
+      turns_remembered_bytes(
+          gauge(*registry_, "coppice_turns_remembered_bytes", "Bytes that remembered answers take.")),
       prompt_tokens(counter(*registry_, "coppice_prompt_tokens_total", "Prompt tokens of requests that began to run.")),
       prompt_tokens_computed(
           counter(*registry_, "coppice_prompt_tokens_computed_total", "Prompt tokens that the model evaluated.")),
@@ -90,6 +95,8 @@ Metrics::Metrics()
                            "Cells freed because another sequence held the same tokens.")),
       sequences_evicted(
           counter(*registry_, "coppice_sequences_evicted_total", "Idle sequences cleared to make room for others.")),
+      prefix_pins_refused(counter(*registry_, "coppice_prefix_pins_refused_total",
+                                  "Cache marks with a ttl whose prefix could not be kept.")),
       streams_dropped(counter(*registry_, "coppice_streams_dropped_total", "Streams whose client read too slowly.")),
       decode_steps(counter(*registry_, "coppice_engine_steps_total", "Batches that the model evaluated.")),
       queue_seconds(seconds(*registry_, "coppice_queue_seconds", "Time from arrival to a slot.")),

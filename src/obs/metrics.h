@@ -28,9 +28,10 @@ class Metrics {
  public:
   prometheus::Gauge& kv_cells_used;
   prometheus::Gauge& kv_cells_total;
-  prometheus::Gauge& kv_cells_pinned;   // by pools
+  prometheus::Gauge& kv_cells_pinned;   // by pools and pins
   prometheus::Gauge& sequences_parked;  // held, but no slot's and no pool
   prometheus::Gauge& pools;
+  prometheus::Gauge& prefix_pins;
   prometheus::Gauge& slots_busy;
   prometheus::Gauge& slots_total;
   prometheus::Gauge& requests_queued;
@@ -39,6 +40,8 @@ class Metrics {
   prometheus::Gauge& sessions_known;
   prometheus::Gauge& responses_stored;
   prometheus::Gauge& responses_stored_bytes;
+  prometheus::Gauge& turns_remembered;
+  prometheus::Gauge& turns_remembered_bytes;
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& prompt_tokens_computed;
   std::array<prometheus::Counter*, 5> prompt_tokens_reused;  // by source: slot, donor, pool, host, disk
@@ -51,6 +54,7 @@ class Metrics {
   prometheus::Counter& requests_coalesced;  // waited for another one's prefill instead of computing the same
   prometheus::Counter& cells_folded;        // duplicates freed by sharing a donor's equal prefix
   prometheus::Counter& sequences_evicted;
+  prometheus::Counter& prefix_pins_refused;
   prometheus::Counter& streams_dropped;  // clients that read too slowly
   prometheus::Counter& decode_steps;
   prometheus::Histogram& queue_seconds;

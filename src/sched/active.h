@@ -62,6 +62,7 @@ struct Active {
   PrefixWait wait;               // in waiting_for_prefix
   bool waits_for_cells = false;  // in queued: nobody may overtake it
   kv::Lease lease;               // on its sequence, while it has a slot
+  std::size_t pins_done = 0;     // of the request's pins, from the shortest on
   Report report;
   TimePoint arrived, admitted, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt

@@ -20,6 +20,10 @@ class Engine {
   // The client went away. The request ends with on_failed(cancelled); its slot is free from the next step on.
   virtual void cancel(RequestId id) = 0;
 
+  // The caller has what it wanted of the answer: the request ends at the next step with on_finished(StopKind::enough)
+  // and keeps what was generated. Does nothing if it has generated nothing yet or has ended.
+  virtual void conclude(RequestId id) = 0;
+
   // Runs `task` on the engine thread, between two steps, soon. It must not block or throw, and must not keep the
   // inspector. Always called exactly once, also when the engine is shutting down.
   virtual void inspect(std::function<void(Inspector&)> task) = 0;

@@ -61,10 +61,14 @@ Result<void> EngineLoop::submit(Request request) {
   return {};
 }
 
-void EngineLoop::cancel(RequestId id) {
+void EngineLoop::cancel(RequestId id) { order(Cancel{id}); }
+
+void EngineLoop::conclude(RequestId id) { order(Conclude{id}); }
+
+void EngineLoop::order(Command command) {
   {
     const std::lock_guard lock(mutex_);
-    inbox_.emplace_back(id);
+    inbox_.push_back(std::move(command));
   }
   wake_.notify_one();
 }
@@ -143,8 +147,10 @@ void EngineLoop::carry_out(std::vector<Command> commands) {
   for (Command& command : commands) {
     if (auto* request = std::get_if<Request>(&command)) {
       scheduler_.submit(std::move(*request));
-    } else if (auto* id = std::get_if<RequestId>(&command)) {
-      scheduler_.cancel(*id);
+    } else if (const auto* cancel = std::get_if<Cancel>(&command)) {
+      scheduler_.cancel(cancel->id);
+    } else if (const auto* conclude = std::get_if<Conclude>(&command)) {
+      scheduler_.conclude(conclude->id);
     } else {
       std::get<Inspection>(command)(scheduler_);
     }

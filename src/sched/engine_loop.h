@@ -35,15 +35,23 @@ class EngineLoop final : public Engine {
 
   Result<void> submit(Request request) override;
   void cancel(RequestId id) override;
+  void conclude(RequestId id) override;
   void inspect(std::function<void(Inspector&)> task) override;
   RequestId next_id() override;
   Snapshot snapshot() const override;
 
  private:
   using Inspection = std::function<void(Inspector&)>;
-  using Command = std::variant<Request, RequestId, Inspection>;  // submit, cancel, inspect
+  struct Cancel {
+    RequestId id;
+  };
+  struct Conclude {
+    RequestId id;
+  };
+  using Command = std::variant<Request, Cancel, Conclude, Inspection>;
 
   void run();
+  void order(Command command);
   bool drain_inbox();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
   void carry_out(std::vector<Command> commands);

@@ -117,6 +117,18 @@ TEST_F(Loop, OneMoreThanTheQueueLimitIsRefused) {
   for (const auto& ending : endings) EXPECT_EQ(ending->wait(), std::nullopt);
 }
 
+TEST_F(Loop, AConcludedRequestEndsWell) {
+  loop->start();
+  const auto endless = std::make_shared<Ending>();
+  RequestId id;
+  ASSERT_TRUE(submit(endless, {1, 2, 3}, -1, &id));
+  endless->wait_for_text();
+  loop->conclude(id);
+  EXPECT_EQ(endless->wait(), std::nullopt);
+  EXPECT_TRUE(right_text({1, 2, 3}, 100'000).starts_with(endless->text));
+  loop->conclude(id);  // it has ended: nothing happens
+}
+
 TEST_F(Loop, CancelFreesTheSlotWhileDecoding) {
   loop->start();
   const auto endless = std::make_shared<Ending>();

@@ -15,12 +15,13 @@
 
 namespace coppice::sched {
 
-// Where a sequence is: in a slot, kept as a pool, or parked (held, but no slot's).
+// Where a sequence is: in a slot, kept as a pool, pinned by a cache mark, or parked (held, but no slot's).
 struct SequencePlace {
   SeqId seq;
   std::optional<SlotId> slot;
   std::string pool;  // its name, "" if it is none
   bool running = false;
+  bool pinned = false;
 };
 
 struct SessionInfo {

@@ -126,6 +126,38 @@ TEST(Report, B17_CancelledPrefillKeepsWhatItComputed) {
   EXPECT_EQ(world.ask(prompt, session("a")).reused_slot, 48);
 }
 
+TEST(Report, AConcludedAnswerKeepsWhatWasGenerated) {
+  World world({.n_cells = 200, .n_batch = 64});
+  const Tokens prompt = tokens_of(1, 20);
+  const auto outcome = world.submit(prompt, session("a"), 100);
+  world.scheduler.conclude(RequestId{1});  // has nothing yet
+  EXPECT_FALSE(outcome->ended());
+  for (int i = 0; i < 5; ++i) world.scheduler.step();
+  world.scheduler.conclude(RequestId{1});
+  world.scheduler.check_invariants();
+  ASSERT_TRUE(outcome->finished);
+  EXPECT_EQ(outcome->finished->stop, StopKind::enough);
+  EXPECT_EQ(outcome->text, world.right_text(prompt, 5));
+  EXPECT_EQ(outcome->finished->generated, world.right_tokens(prompt, 5));
+  EXPECT_EQ(world.ask(world.next_turn(prompt, 5, {7}), session("a")).reused_slot, 24);
+}
+
+TEST(Report, APausedRequestCanBeConcluded) {
+  World world({.n_cells = 60, .n_seqs = 2, .n_batch = 32}, {.n_slots = 2});
+  const auto older = world.submit(tokens_of(1, 20), {}, 35), younger = world.submit(tokens_of(2, 20), {}, 35);
+  world.scheduler.step();
+  while (world.scheduler.queued() == 0) ASSERT_TRUE(world.scheduler.step());
+  const std::string so_far = younger->text;
+  world.scheduler.conclude(RequestId{2});
+  ASSERT_TRUE(younger->finished);
+  EXPECT_EQ(younger->finished->stop, StopKind::enough);
+  EXPECT_EQ(younger->report().pauses, 1);
+  EXPECT_TRUE(world.right_text(tokens_of(2, 20), 35).starts_with(younger->text));
+  EXPECT_GE(younger->text.size(), so_far.size());
+  world.run();
+  EXPECT_EQ(older->text, world.right_text(tokens_of(1, 20), 35));
+}
+
 TEST(Report, CancelInTheQueueAndOfUnknownRequests) {
   World world({}, {.n_slots = 1});
   world.submit(tokens_of(1, 10), {}, 20);

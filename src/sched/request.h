@@ -16,7 +16,14 @@
 
 namespace coppice::sched {
 
-// Where a request would like to run, and which KV it says it shares (spec A1, A5-A12).
+// A beginning of the prompt that is to be kept for a while.
+struct PinWish {
+  TokenPos length = 0;  // REQUIRES: 1 <= length <= that of the prompt
+  Duration ttl{0};
+  friend bool operator==(const PinWish&, const PinWish&) = default;
+};
+
+// Where a request would like to run, which KV it says it shares (spec A1, A5-A12), and what of it is to be kept.
 struct Placement {
   std::optional<SlotId> id_slot;           // explicit slot; wait for it if busy
   std::string session;                     // session key, "" for none; a hint, never an authority (A4)
@@ -27,6 +34,7 @@ struct Placement {
   std::string pool;                        // named pool that the prompt begins with, "" for none (A12)
   bool cache_prompt = true;
   NamespaceId ns;
+  std::vector<PinWish> pins;  // shortest first; what cannot be kept is counted, and no error
   bool is_fork = false;  // the second or a further one of n completions of one prompt: stays out of the session map
 };
 
@@ -77,7 +85,8 @@ struct TextDelta {
   std::vector<TokenText> probs;  // only with ProbsOptions::n_probs > 0
 };
 
-enum class StopKind : std::uint8_t { end_of_generation, stop_word, length };
+// `enough`: the caller had what it wanted, see Engine::conclude.
+enum class StopKind : std::uint8_t { end_of_generation, stop_word, length, enough };
 
 // The per-request record: every count and reason of spec A13-A14.
 struct Report {
@@ -92,6 +101,8 @@ struct Report {
   TokenPos diverged_at = -1;                     // token index where the prompt left what was held; -1: it did not
   std::string diverged_text;                     // a short window of the prompt around it
   std::int32_t pauses = 0;                       // times the request gave its cells back and recomputed
+  TokenPos pinned = 0;                           // of its prompt, how many tokens its own pins keep
+  std::int32_t pins_refused = 0;                 // of its pins
   bool coalesced = false;                        // waited for a request that was computing the common prefix (B16)
   Duration queued{0}, restore{0}, prefill{0}, decode{0};
   TokenPos reused() const { return reused_slot + reused_donor + reused_pool + reused_host + reused_disk; }
@@ -130,7 +141,7 @@ struct SlotInfo {
 struct Snapshot {
   std::vector<SlotInfo> slots;
   TokenPos cells_used = 0, cells_total = 0;
-  TokenPos cells_pinned = 0;  // by pools
+  TokenPos cells_pinned = 0;  // by pools and cache marks
   std::int32_t sequences_parked = 0, sequences_total = 0;
   std::size_t queued = 0, queue_limit = 0;
 };

@@ -9,7 +9,7 @@
 namespace coppice::sched {
 namespace {
 
-// Every slot can need a sequence while all pools are there.
+// Every slot can need a sequence while all pools and pins are there.
 std::size_t pools_possible(const Residency::Options& options, const engine::RunnerInfo& info) {
   return std::min(options.pools_max, static_cast<std::size_t>(info.n_seqs - options.n_slots));
 }
@@ -23,7 +23,8 @@ Residency::Residency(const Options& options, engine::Runner& runner, const Clock
       policy_(options.eviction ? options.eviction : std::make_shared<kv::RecomputeCostPolicy>()),
       sequences_(runner, clock),
       sessions_(options.sessions),
-      pools_(pools_possible(options, runner.info())),
+      pinned_max_(pools_possible(options, runner.info())),
+      pools_(pinned_max_),
       slots_(static_cast<std::size_t>(options.n_slots)) {}
 
 TokenPos Residency::held(SlotId slot) const {
@@ -32,19 +33,21 @@ TokenPos Residency::held(SlotId slot) const {
 }
 
 bool Residency::is_parked(SeqId seq) const {
-  return sequences_.in_use(seq) && !sequences_.notes(seq).slot && pools_.of(seq) == nullptr;
+  return sequences_.in_use(seq) && !sequences_.notes(seq).slot && pools_.of(seq) == nullptr && !pins_.contains(seq);
 }
 
 std::int32_t Residency::n_parked() const {
   const auto in_slots =
       static_cast<std::int32_t>(std::count_if(slots_.begin(), slots_.end(), [](const auto& seq) { return !!seq; }));
-  return sequences_.in_use() - in_slots - static_cast<std::int32_t>(pools_.size());
+  return sequences_.in_use() - in_slots - static_cast<std::int32_t>(pools_.size() + pins_.size());
 }
 
 SequencePlace Residency::place(SeqId seq) const {
-  SequencePlace place{.seq = seq, .slot = sequences_.notes(seq).slot, .pool = {}, .running = false};
+  SequencePlace place{.seq = seq, .slot = sequences_.notes(seq).slot, .pool = {}};
   if (const Pool* pool = pools_.of(seq)) {
     place.pool = pool->name;
+  } else if (pins_.contains(seq)) {
+    place.pinned = true;
   } else {
     place.running = sequences_.leases().held(seq);
   }
@@ -65,11 +68,7 @@ SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
   } else {
     const kv::Lease donor = plan.from ? sequences_.leases().take(*plan.from) : kv::Lease{};
     leave(slot);
-    const auto fresh = [&] {
-      auto found = sequences_.acquire();
-      while (!found && evict_one(kv::Shortage::sequences, 0, {})) found = sequences_.acquire();
-      return found;
-    }();
+    const auto fresh = acquire();
     if (fresh && plan.from) sequences_.share(*plan.from, *fresh, plan.reused);
     // With every sequence in use by someone who needs it, what is left to take is the one to start from, which no slot
     // has (the own one was left just now): there is a sequence for every slot beside the pools.
@@ -83,6 +82,13 @@ SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
   sequences_.cut(seq, plan.reused);
   sequences_.touch(seq);
   return seq;
+}
+
+// A free sequence, or one that is given up for it.
+std::optional<SeqId> Residency::acquire() {
+  auto found = sequences_.acquire();
+  while (!found && evict_one(kv::Shortage::sequences, 0, {})) found = sequences_.acquire();
+  return found;
 }
 
 void Residency::leave(SlotId slot) {
@@ -153,6 +159,7 @@ bool Residency::evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& w
 std::vector<kv::CellMap::Keep> Residency::pinned() const {
   std::vector<kv::CellMap::Keep> keeps;
   for (const Pool* pool : pools_.all()) keeps.push_back({pool->seq(), sequences_.length(pool->seq())});
+  for (const PrefixPin& pin : pins_.all()) keeps.push_back({pin.seq(), sequences_.length(pin.seq())});
   return keeps;
 }
 
@@ -170,7 +177,11 @@ void Residency::pin(SlotId slot, NamespaceId ns, const PoolSpec& spec) {
             .last_use = clock_.now(),
             .expires = {}};
   if (spec.ttl.count() > 0) pool.expires = clock_.now() + spec.ttl;
+  while (pools_.size() + pins_.size() >= pinned_max_ && give_up_a_pin()) {
+  }
   pools_.add(std::move(pool));
+  while (pinned_cells() > pinned_cells_max() && give_up_a_pin()) {
+  }
 }
 
 void Residency::unpin(NamespaceId ns, const std::string& name) {
@@ -183,6 +194,9 @@ void Residency::unpin(NamespaceId ns, const std::string& name) {
 
 bool Residency::unpin_expired() {
   bool any = false;
+  for (auto next = pins_.next_expiry(); next && *next <= clock_.now(); next = pins_.next_expiry()) {
+    any = give_up_a_pin();
+  }
   for (auto next = pools_.next_expiry(); next && *next <= clock_.now(); next = pools_.next_expiry()) {
     for (const Pool* pool : pools_.all()) {
       if (pool->expires != next) continue;
@@ -194,6 +208,11 @@ bool Residency::unpin_expired() {
   return any;
 }
 
+std::optional<TimePoint> Residency::next_expiry() const {
+  const auto pool = pools_.next_expiry(), pin = pins_.next_expiry();
+  return pool && pin ? std::min(*pool, *pin) : pool ? pool : pin;
+}
+
 void Residency::check_invariants() const {
   sequences_.check_invariants();
   [[maybe_unused]] std::int32_t parked = 0;
@@ -201,7 +220,7 @@ void Residency::check_invariants() const {
     const SeqId seq{i};
     const auto slot = sequences_.notes(seq).slot;
     assert(!slot || of(*slot) == seq);
-    assert(!(slot && pools_.of(seq) != nullptr));
+    assert((slot ? 1 : 0) + (pools_.of(seq) != nullptr ? 1 : 0) + (pins_.contains(seq) ? 1 : 0) <= 1);
     assert(!is_parked(seq) || !sequences_.leases().held(seq));
     parked += is_parked(seq) ? 1 : 0;
   }
@@ -209,6 +228,7 @@ void Residency::check_invariants() const {
     assert(!slots_[i] || sequences_.notes(*slots_[i]).slot == SlotId{static_cast<std::int32_t>(i)});
   }
   assert(parked == n_parked());
+  assert(pools_.size() + pins_.size() <= pinned_max_);
 }
 
 }  // namespace coppice::sched

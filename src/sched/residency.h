@@ -9,16 +9,19 @@
 //                     another sequence holds all of it: retire()   -> ended
 //                     evict_one(), drop()                          -> ended
 //   a pool            unpin()                                      -> parked, or ended if another holds all of it
+//   a pin             unpin_prefix(), give_up_a_pin()              -> parked, or ended if another holds all of it
 //
 // Owner: the scheduler, on the engine thread.
 // Invariants (check_invariants, beside those of Sequences):
-//   1. every sequence in use is exactly one of: one slot's, one pool's, parked
-//   2. a pool's sequence is leased; a parked one is not
+//   1. every sequence in use is exactly one of: one slot's, one pool's, one pin's, parked
+//   2. a pool's or pin's sequence is leased; a parked one is not
+//   3. pools, pins and slots together are no more than there are sequences
 #pragma once
 
 #include <bitset>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,6 +32,7 @@
 #include "obs/metrics.h"
 #include "sched/inspector.h"
 #include "sched/pool_table.h"
+#include "sched/prefix_pins.h"
 #include "sched/sequences.h"
 #include "sched/session_table.h"
 
@@ -51,6 +55,7 @@ class Residency {
   const SessionTable& sessions() const { return sessions_; }
   PoolTable& pools() { return pools_; }
   const PoolTable& pools() const { return pools_; }
+  const PrefixPins& pins() const { return pins_; }
 
   std::optional<SeqId> of(SlotId slot) const { return slots_[static_cast<std::size_t>(slot.value)]; }
   // Tokens that the slot's sequence holds; 0 if it has none.
@@ -87,22 +92,36 @@ class Residency {
   // one. `wanted`: those that waiting requests are interested in; they go last. False if there is none.
   bool evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& wanted);
 
-  // Cells that pools hold, those shared by several counted once.
+  // Cells that pools and pins hold, those shared by several counted once. Requests have to run beside them.
+  TokenPos pinned_cells_max() const { return runner_.info().n_cells / 4 * 3; }
   TokenPos pinned_cells() const;
   std::vector<kv::CellMap::Keep> pinned() const;
 
-  // Turns the slot's sequence into a pool; a pool of the same name is unpinned first. REQUIRES: no lease on the
-  // sequence; the name is known or the table is not full.
+  // Turns the slot's sequence into a pool; a pool of the same name is unpinned first, and pins give way. REQUIRES: no
+  // lease on the sequence; the name is known or the table is not full.
   void pin(SlotId slot, NamespaceId ns, const PoolSpec& spec);
   void unpin(NamespaceId ns, const std::string& name);
-  bool unpin_expired();  // whether there was one
+
+  // Keeps `prefix`, with which `from` begins, for `ttl`, in a sequence of its own; where it is kept already, longer.
+  // False if it cannot be: there is no place or there are no cells for one more, or the memory cannot go back there.
+  // REQUIRES: prefix is not empty and `from` holds it.
+  bool pin_prefix(SeqId from, NamespaceId ns, std::span<const Token> prefix, Duration ttl);
+
+  // Lets go of the pin that ends first. False if there is none.
+  bool give_up_a_pin();
+
+  bool unpin_expired();  // pools and pins; whether there was one
+  std::optional<TimePoint> next_expiry() const;
 
   void check_invariants() const;  // asserts
 
  private:
   std::optional<SeqId>& slot_ref(SlotId slot) { return slots_[static_cast<std::size_t>(slot.value)]; }
   void settle_unowned(SeqId seq);
-  SeqId fork(const kv::ReusePlan& plan);
+  std::optional<SeqId> acquire();
+  bool extend_pin(const std::vector<TokenPos>& common, TokenPos length, TimePoint expires);
+  std::vector<SeqId> superseded_by(const std::vector<TokenPos>& common, TokenPos length, TimePoint expires) const;
+  void unpin_prefix(SeqId seq);
 
   engine::Runner& runner_;
   const Clock& clock_;
@@ -110,7 +129,9 @@ class Residency {
   std::shared_ptr<const kv::EvictionPolicy> policy_;
   Sequences sequences_;
   SessionTable sessions_;
+  std::size_t pinned_max_;                   // pools and pins together
   PoolTable pools_;                          // its leases end before sequences_
+  PrefixPins pins_;                          // likewise
   std::vector<std::optional<SeqId>> slots_;  // by SlotId
 };
 

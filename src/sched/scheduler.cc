@@ -90,6 +90,20 @@ void Scheduler::cancel(RequestId id) {
   publish_gauges();
 }
 
+void Scheduler::conclude(RequestId id) {
+  const auto paused = std::find_if(queue_.begin(), queue_.end(),
+                                   [&](const auto& a) { return a->request.id == id && !a->generated.empty(); });
+  if (paused != queue_.end()) {
+    auto a = std::move(*paused);
+    queue_.erase(paused);
+    TextDelta tail{.text = a->text.flush()};
+    deliver(std::move(a), StopKind::enough, std::move(tail));
+  } else if (Slot* s = slot_of(id); s != nullptr && !s->active->generated.empty()) {
+    TextDelta tail{.text = s->active->text.flush()};
+    finish(*s, StopKind::enough, std::move(tail));
+  }
+}
+
 void Scheduler::fail_all(const Error& error, bool queued_only) {
   for (auto& a : std::exchange(queue_, {})) end_early(std::move(a), error);
   for (Slot& s : slots_) {
@@ -157,14 +171,19 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
 void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
   auto a = release(s);
   if (a->request.make_pool) residency_.pin(s.id, a->request.placement.ns, *a->request.make_pool);
+  if (a->phase == Phase::decoding) a->report.decode += clock_.now() - a->prefilled;
+  deliver(std::move(a), stop, std::move(tail));
+}
+
+// The last event of a request that is in no slot any more.
+void Scheduler::deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail) {
   Report& report = a->report;
-  report.decode += clock_.now() - a->prefilled;
   metrics_.requests_finished.Increment();
   metrics_.tokens_predicted.Increment(report.predicted);
   obs::log_info("request done",
                 "id={} slot={} session_rule={} prompt={} reused={} source={} computed={} reason={} predicted={} "
                 "queue_ms={:.1f} prefill_ms={:.1f} decode_ms={:.1f}",
-                a->request.id.value, s.id.value, report.session_rule.empty() ? "-" : report.session_rule,
+                a->request.id.value, report.slot.value, report.session_rule.empty() ? "-" : report.session_rule,
                 report.prompt_tokens, report.reused(), kv::name(report.source), report.computed,
                 report.reason == kv::MissReason::none ? "-" : kv::name(report.reason), report.predicted,
                 to_ms(report.queued), to_ms(report.prefill), to_ms(report.decode));
@@ -219,6 +238,7 @@ void Scheduler::publish_gauges() {
   metrics_.kv_cells_pinned.Set(residency_.pinned_cells());
   metrics_.sequences_parked.Set(residency_.n_parked());
   metrics_.pools.Set(static_cast<double>(residency_.pools().size()));
+  metrics_.prefix_pins.Set(static_cast<double>(residency_.pins().size()));
   metrics_.slots_busy.Set(static_cast<double>(running()));
   metrics_.requests_queued.Set(static_cast<double>(queue_.size()));
   metrics_.sessions_known.Set(static_cast<double>(residency_.sessions().size()));
@@ -226,7 +246,8 @@ void Scheduler::publish_gauges() {
 
 void Scheduler::check_invariants() const {
   residency_.check_invariants();
-  [[maybe_unused]] std::int64_t leases = static_cast<std::int64_t>(residency_.pools().size());
+  [[maybe_unused]] std::int64_t leases =
+      static_cast<std::int64_t>(residency_.pools().size() + residency_.pins().size());
   for (const Slot& s : slots_) {
     if (!s.active) continue;
     ++leases;

@@ -60,6 +60,7 @@ class Scheduler final : public Inspector {
   // Takes the request. REQUIRES: check() passed.
   void submit(Request request);
   void cancel(RequestId id);
+  void conclude(RequestId id);  // see Engine::conclude
 
   // Admits what can run and evaluates one batch. False when there was nothing to do: nothing is running or could start.
   bool step();
@@ -78,8 +79,8 @@ class Scheduler final : public Inspector {
   Snapshot snapshot() const;
   const Sequences& sequences() const { return residency_.sequences(); }
   const Residency& residency() const { return residency_; }
-  // When something has to be done though no request comes: a pool expires.
-  std::optional<TimePoint> next_deadline() const { return residency_.pools().next_expiry(); }
+  // When something has to be done though no request comes: a pool or a pin expires.
+  std::optional<TimePoint> next_deadline() const { return residency_.next_expiry(); }
   void check_invariants() const;  // asserts
 
   // Inspector
@@ -143,6 +144,8 @@ class Scheduler final : public Inspector {
   bool make_room(TokenPos cells);
   void pause(Slot& slot);
   void note_evaluated();
+  void pin_prefixes(Active& a);
+  std::optional<TokenPos> next_pin(const Active& a) const;
   void sample_all();
   void finish_prefill(Slot& slot);
   void take_token(Slot& slot, engine::Sampled sampled);
@@ -157,6 +160,7 @@ class Scheduler final : public Inspector {
   std::string text_of(const Tokens& tokens) const;
 
   void finish(Slot& slot, StopKind stop, TextDelta tail);
+  void deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);
   void enqueue(std::unique_ptr<Active> a);

@@ -69,6 +69,7 @@ Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
       a.waits_for_cells = true;
       return Admission::wait_for_cells;
     }
+    if (residency_.give_up_a_pin()) return try_admit(waiting);
     const Error never = too_long_beside_pools(a.report.prompt_tokens, facts.plan);
     end_early(std::move(waiting), never);
     return Admission::impossible;
@@ -132,7 +133,7 @@ Result<void> Scheduler::check_pool(const Active& a, const kv::ReusePlan& plan) c
   }
   if (plan.from) keeps.push_back({*plan.from, plan.reused});
   const TokenPos pinned = sequences().cells().kept_by(keeps) + a.input_length() - plan.reused;
-  const TokenPos pinned_max = runner_.info().n_cells / 4 * 3;
+  const TokenPos pinned_max = residency_.pinned_cells_max();
   if (pinned <= pinned_max) return {};
   return invalid(fmt::format("a pool of {} tokens does not fit: pools would hold {} cells, and may hold {} of {}",
                              a.input_length(), pinned, pinned_max, runner_.info().n_cells),
@@ -169,6 +170,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
     a->request.sink->on_progress({a->input_length(), a->report.reused(), a->report.reused(), Duration{0}});
   }
   s.active = std::move(a);
+  pin_prefixes(*s.active);
   const TokenPos need = reserved_cells() + 1;
   while (sequences().free_cells() < need && evict_one(need - sequences().free_cells())) {
   }

@@ -64,6 +64,7 @@ kv::ReuseQuery Scheduler::reuse_query(const Lookup& lookup, SlotId own_slot) con
 
   const auto rank = [&](SeqId seq) {
     if (residency_.pools().of(seq) != nullptr) return 0;
+    if (residency_.pins().contains(seq)) return 2;
     return residency_.is_parked(seq) ? 1 : sequences().leases().held(seq) ? 3 : 2;
   };
   std::vector<std::pair<int, kv::ReuseQuery::Other>> ranked;

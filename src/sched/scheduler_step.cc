@@ -68,6 +68,9 @@ void Scheduler::add_prefill() {
 PrefillNeed Scheduler::prefill_need(const Slot& s) const {
   const TokenPos remaining = s.active->input_length() - held(s);
   PrefillNeed need{.remaining = remaining, .urgent = remaining};
+  // Where a state cannot go back, it can be kept at this very point only.
+  const bool exact = runner_.info().rewind != engine::Rewind::anywhere;
+  if (const auto pin = next_pin(*s.active); exact && pin) need.urgent = std::min(need.urgent, *pin - held(s));
   for (const auto& a : queue_) {
     if (a->phase != Phase::waiting_for_prefix || a->wait.leader != s.active->request.id) continue;
     if (a->wait.until > held(s)) need.urgent = std::min(need.urgent, a->wait.until - held(s));
@@ -92,6 +95,7 @@ bool Scheduler::make_room(TokenPos cells) {
   while (sequences().free_cells() < cells) {
     if (evict_one(cells - sequences().free_cells())) continue;
     if (running() == 1) {
+      if (residency_.give_up_a_pin()) continue;
       TextDelta tail{.text = youngest().active->text.flush()};
       finish(youngest(), StopKind::length, std::move(tail));
       return false;
@@ -127,9 +131,35 @@ void Scheduler::note_evaluated() {
   }
   metrics_.prompt_tokens_computed.Increment(computed);
   for (Slot& s : slots_) {
+    if (s.active && s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
+  }
+  for (Slot& s : slots_) {
     if (!s.active || s.active->phase != Phase::prefilling || !s.active->request.report_progress) continue;
     const Active& a = *s.active;
     a.request.sink->on_progress({a.input_length(), a.report.reused(), held(s), clock_.now() - a.admitted});
+  }
+}
+
+// Up to where the request's next pin goes, which it does not hold yet.
+std::optional<TokenPos> Scheduler::next_pin(const Active& a) const {
+  const auto& pins = a.request.placement.pins;
+  return a.request.placement.cache_prompt && a.pins_done < pins.size() ? std::optional(pins[a.pins_done].length)
+                                                                       : std::nullopt;
+}
+
+// Keeps what the request asked for and has by now.
+void Scheduler::pin_prefixes(Active& a) {
+  const Placement& p = a.request.placement;
+  const SeqId seq = a.lease.seq();
+  for (auto next = next_pin(a); next && *next <= sequences().length(seq); next = next_pin(a)) {
+    const Duration ttl = p.pins[a.pins_done++].ttl;
+    const std::span<const Token> prefix(a.request.prompt->data(), static_cast<std::size_t>(*next));
+    if (residency_.pin_prefix(seq, p.ns, prefix, ttl)) {
+      a.report.pinned = *next;
+    } else {
+      ++a.report.pins_refused;
+      metrics_.prefix_pins_refused.Increment();
+    }
   }
 }
 
@@ -213,7 +243,7 @@ void Scheduler::end_with_failed_batch(engine::DecodeStatus status) {
 
 bool Scheduler::free_something_for_retry() {
   if (residency_.evict_one(kv::Shortage::sequences, 0, wanted_sequences())) return true;
-  if (running() < 2) return false;
+  if (running() < 2) return residency_.give_up_a_pin();
   Slot& s = youngest();
   const SeqId seq = s.seq();
   pause(s);

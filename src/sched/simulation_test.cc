@@ -55,11 +55,12 @@ class Simulation {
 
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
-    std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, folded = 0,
-                  evicted = 0;
+    std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
+                  pins_refused = 0, folded = 0, evicted = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
-      from_pool += c.from_pool, pools += c.pools, folded += c.folded, evicted += c.evicted;
+      from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
+      folded += c.folded, evicted += c.evicted;
     }
   };
   Counts counts() {
@@ -116,11 +117,22 @@ class Simulation {
   void submit(const Tokens& prompt, Placement p, int n_predict, int copies) {
     for (int i = 0; i < copies; ++i) {
       p.is_fork = i > 0;
+      if (pick(6) == 0) p.pins = pins_in(prompt);
       Request request = world_.make(prompt, p, n_predict);
       if (!world_.scheduler.check(request)) return;
       const RequestId id = request.id;
       open_.push_back({id, prompt, n_predict, world_.submit(std::move(request))});
     }
+  }
+
+  std::vector<PinWish> pins_in(const Tokens& prompt) {
+    std::vector<PinWish> pins;
+    for (TokenPos at = 0; pins.size() < 3;) {
+      at += 1 + pick(20);
+      if (at > static_cast<TokenPos>(prompt.size())) break;
+      pins.push_back({at, std::chrono::milliseconds(1 + pick(300))});
+    }
+    return pins;
   }
 
   std::string pool_name() { return std::string(1, static_cast<char>('p' + pick(3))); }
@@ -153,7 +165,9 @@ class Simulation {
 
   void cancel() {
     if (open_.empty()) return;
-    world_.scheduler.cancel(open_[static_cast<std::size_t>(pick(static_cast<int>(open_.size())))].id);
+    const RequestId id = open_[static_cast<std::size_t>(pick(static_cast<int>(open_.size())))].id;
+    if (pick(2)) return world_.scheduler.cancel(id);
+    world_.scheduler.conclude(id);
   }
 
   void settle() {
@@ -169,6 +183,7 @@ class Simulation {
     const int wanted = o.n_predict < 0 ? room : std::min(o.n_predict, room);
     Tokens right = world_.right_tokens(o.prompt, wanted);
     const Report& report = o.outcome->report();
+    if (o.outcome->finished->stop == StopKind::enough) right.resize(static_cast<std::size_t>(report.predicted));
     if (report.predicted < static_cast<TokenPos>(right.size()) && world_.scheduler.residency().pinned_cells() > 0) {
       // Pools leave less room for an answer than the whole context.
       ASSERT_EQ(o.outcome->finished->stop, StopKind::length);
@@ -183,6 +198,8 @@ class Simulation {
     counts_.reused += static_cast<std::uint64_t>(report.reused());
     counts_.coalesced += report.coalesced ? 1 : 0;
     counts_.from_pool += report.reused_pool > 0 ? 1 : 0;
+    counts_.pinned += report.pinned > 0 ? 1 : 0;
+    counts_.pins_refused += static_cast<std::uint64_t>(report.pins_refused);
     counts_.pools += world_.scheduler.residency().pools().size() > 0 ? 1 : 0;
     known_.push_back(o.prompt + right);
     if (known_.back().size() > 60) known_.pop_back();
@@ -221,14 +238,17 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
     counts.add(simulation.counts());
   }
   std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
-            << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " folded=" << counts.folded
-            << " evicted=" << counts.evicted << '\n';
+            << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
+            << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
+            << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);
   EXPECT_GT(counts.reused, 0U);
   EXPECT_GT(counts.coalesced, 0U);
   EXPECT_GT(counts.from_pool, 0U);
+  EXPECT_GT(counts.pinned, 0U);
+  EXPECT_GT(counts.pins_refused, 0U);
   EXPECT_GT(counts.evicted, 0U);
   if (GetParam() == engine::Rewind::anywhere) {
     EXPECT_GT(counts.folded, 0U);

@@ -160,5 +160,54 @@ TEST_F(Agents, ResponsesTurnsComputeOnlyWhatIsNew) {
       << second;
 }
 
+// The model calls twice for a question about two cities, and its template's grammar lets it.
+TEST_F(Agents, OneCallIsAllThatComesWhereParallelOnesAreNotWanted) {
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "8192"}));
+  Json list = question();
+  list.back() = user("What is the weather in Tavley and Lodwen?");
+  Json body = {{"messages", list}, {"tools", Json::array({weather_tool()})}, {"temperature", 0}, {"max_tokens", 80}};
+  const Json both = client().ask("/v1/chat/completions", body);
+  ASSERT_EQ(both["choices"][0]["message"]["tool_calls"].size(), 2U) << both;
+  const Json first_call = both["choices"][0]["message"]["tool_calls"][0]["function"];
+  body["parallel_tool_calls"] = false;
+  const Json one = client().ask("/v1/chat/completions", body);
+  ASSERT_EQ(one["choices"][0]["message"]["tool_calls"].size(), 1U) << one;
+  EXPECT_EQ(one["choices"][0]["message"]["tool_calls"][0]["function"], first_call);
+  EXPECT_EQ(one["choices"][0]["message"]["content"], nullptr);
+  EXPECT_EQ(one["choices"][0]["finish_reason"], "tool_calls");
+  body["stream"] = true;
+  const Events events = collect(client().stream("/v1/chat/completions", body));
+  EXPECT_TRUE(events.done);
+  std::string arguments;
+  for (const Json& event : events.list) {
+    const Json& delta = event["choices"].at(0)["delta"];
+    if (!delta.contains("tool_calls")) continue;
+    EXPECT_EQ(delta["tool_calls"][0]["index"], 0);
+    arguments += delta["tool_calls"][0]["function"]["arguments"].get<std::string>();
+  }
+  EXPECT_EQ(arguments, first_call["arguments"]);
+  EXPECT_EQ(events.last()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(Agents, TheServerSaysWhatItRemembersAndHowItRenders) {
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "8192"}));
+  EXPECT_EQ(client().get("/props").json()["late_system_messages"],
+            Json({{"template", "in_place"}, {"rendered_as", "system"}, {"in_place", true}}));
+  EXPECT_NE(server().log().find("late system messages"), std::string::npos);
+  EXPECT_EQ(metric("coppice_turns_remembered"), 0);
+  chat(question());
+  EXPECT_EQ(metric("coppice_turns_remembered"), 1);
+  EXPECT_GT(metric("coppice_turns_remembered_bytes"), 100);
+}
+
+TEST_F(Agents, WithoutTurnMemoryNothingIsRemembered) {
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "8192", "--turn-memory", "0", "--response-store", "0"}));
+  const Json said = chat(question())["choices"][0]["message"];
+  EXPECT_EQ(metric("coppice_turns_remembered"), 0);
+  EXPECT_EQ(chat(with_result(question(), said))["coppice"]["continued"], false);
+  const Json response = client().ask("/v1/responses", {{"input", "Who are you?"}});
+  EXPECT_EQ(client().get("/v1/responses/" + response["id"].get<std::string>()).status, 404);
+}
+
 }  // namespace
 }  // namespace coppice::http_test
