@@ -13,7 +13,6 @@
 namespace coppice::api {
 namespace {
 
-<<<<<<< HEAD
 void take(RenderedChat chat, CompletionDraft& draft) {
   draft.prompts.push_back(std::move(chat.tokens));
   draft.continued = chat.continued;
@@ -24,11 +23,7 @@ void take(RenderedChat chat, CompletionDraft& draft) {
 Result<void> read_chat(const Call& call, Rendering rendering, CompletionDraft& draft) {
   const Services& services = call.services();
   const NamespaceId ns = draft.placement.ns;
-  normalise_chat(draft.body);
-=======
-Result<void> read_chat(const Services& services, CompletionDraft& draft) {
   draft.marks = normalise_chat(draft.body);
->>>>>>> agents
   const bool exact = services.exact_continuation && services.turns != nullptr;
   const auto continuation = std::make_shared<const Continuation>(exact ? services.turns : nullptr, ns, draft.body);
   OutputRules& rules = call.context.output_rules;

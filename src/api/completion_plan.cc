@@ -43,17 +43,23 @@ CompletionPlan make_plan(CompletionDraft draft) {
   return plan;
 }
 
-void set_output_rules(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, CompletionPlan& plan) {
+void set_output_rules(const chat::Prompt& prompt, const Services& services, CompletionPlan& plan) {
   plan.text.stop = plan.generation.stop;
   plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());
   plan.text.visible.clear();
   for (const std::string& word : prompt.constraint.preserved_tokens) {
     // Words of several tokens are plain text and need no help.
-    if (const Tokens ids = tokenizer.tokenize(word, false, true); ids.size() == 1) {
+    if (const Tokens ids = services.tokenizer.tokenize(word, false, true); ids.size() == 1) {
       plan.text.visible.insert(ids.front());
     }
   }
   plan.constraint = prompt.constraint;
+  plan.make_watch = nullptr;
+  if (!prompt.one_call) return;
+  chat::Prompt parsed;  // as far as its parser needs it
+  parsed.one_call = true;
+  parsed.parser_state = prompt.parser_state;
+  plan.make_watch = [&templates = services.templates, parsed] { return templates.make_parser(parsed); };
 }
 
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::string_view id_prefix) {
@@ -64,24 +70,7 @@ ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, std::st
 ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatFacts facts) {
   chat::Prompt prompt = *std::move(draft.chat);
   CompletionPlan plan = make_plan(std::move(draft));
-<<<<<<< HEAD
-  set_output_rules(prompt, services.tokenizer, plan);
-=======
-  plan.text.stop.insert(plan.text.stop.end(), prompt.stops.begin(), prompt.stops.end());
-  for (const std::string& word : prompt.constraint.preserved_tokens) {
-    // Words of several tokens are plain text and need no help.
-    if (const Tokens ids = services.tokenizer.tokenize(word, false, true); ids.size() == 1) {
-      plan.text.visible.insert(ids.front());
-    }
-  }
-  plan.constraint = prompt.constraint;
-  if (prompt.one_call) {
-    chat::Prompt parsed;  // as far as its parser needs it
-    parsed.one_call = true;
-    parsed.parser_state = prompt.parser_state;
-    plan.make_watch = [&templates = services.templates, parsed] { return templates.make_parser(parsed); };
-  }
->>>>>>> agents
+  set_output_rules(prompt, services, plan);
   return {std::move(plan), std::move(facts), std::move(prompt)};
 }
 

@@ -19,7 +19,7 @@ FormatFacts make_facts(const Services& services, const CompletionDraft& draft, s
 CompletionPlan make_plan(CompletionDraft draft);
 
 // What the rendered chat demands of its answers, beside the stop words of the request.
-void set_output_rules(const chat::Prompt& prompt, const engine::Tokenizer& tokenizer, CompletionPlan& plan);
+void set_output_rules(const chat::Prompt& prompt, const Services& services, CompletionPlan& plan);
 
 struct ChatPlan {
   CompletionPlan plan;  // all but the format

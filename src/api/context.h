@@ -2,11 +2,8 @@
 #pragma once
 
 #include "api/auth.h"
-<<<<<<< HEAD
 #include "api/output_rules.h"
-=======
 #include "api/mark_positions.h"
->>>>>>> agents
 #include "api/response_store.h"
 #include "api/services.h"
 #include "api/turn_digest_memory.h"
@@ -20,21 +17,15 @@ struct Context {
         responses(std::make_unique<ResponseStore>(services.limits.stored_responses_max,
                                                   services.limits.stored_responses_bytes_max, services.metrics)),
         turn_digests(services.limits.turn_digests_max),
-<<<<<<< HEAD
-        output_rules(services.limits.output_rules_max) {}
-=======
+        output_rules(services.limits.output_rules_max),
         mark_positions(services.limits.mark_positions_max) {}
->>>>>>> agents
 
   const Services services;
   const Keyring keyring;
   const std::unique_ptr<ResponseStore> responses;
   mutable TurnDigestMemory turn_digests;
-<<<<<<< HEAD
   mutable OutputRules output_rules;
-=======
   mutable MarkPositions mark_positions;
->>>>>>> agents
 };
 
 }  // namespace coppice::api

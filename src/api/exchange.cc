@@ -8,6 +8,7 @@
 #include "api/completion_plan.h"
 #include "api/errors.h"
 #include "api/prompts.h"
+#include "kv/prefix.h"
 
 namespace coppice::api {
 
@@ -84,10 +85,14 @@ Result<void> Exchange::confirm() {
   plan_.format->on_confirmed(whole.prompt, whole.continued);
   if (confirmed->as_guessed) return {};
 
+  const auto wrong = answers_.front().prompt;
   withdraw();
   if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) return fits;
+  // Where the marks of the guess stand is known up to where it was right.
+  const TokenPos right = kv::common_prefix(*wrong, whole.tokens);
+  std::erase_if(plan_.placement.pins, [&](const sched::PinWish& pin) { return pin.length > right; });
   plan_.prompts.assign(1, std::move(whole.tokens));
-  set_output_rules(whole.prompt, services.tokenizer, plan_);
+  set_output_rules(whole.prompt, services, plan_);
   auto requests = make_requests();
   if (!requests) return std::unexpected(requests.error());
   return submit(*std::move(requests));

@@ -36,14 +36,10 @@ struct CompletionPlan {
   engine::ChatConstraint constraint;
   Json body;  // for the samplers
   std::unique_ptr<Format> format;
-<<<<<<< HEAD
   std::function<Result<Confirmed>(const Json& body)> confirm;  // see CompletionDraft
-  std::optional<TurnSeed> turn;                                // what the answers are remembered by
-=======
   // Where an answer may have to end before the model ends it: a parser that says when; else null.
   std::function<std::unique_ptr<chat::OutputParser>()> make_watch;
   std::optional<TurnSeed> turn;              // what the answers are remembered by
->>>>>>> agents
   std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
   int status = 200;                          // of the answer, when all went well
 };

@@ -8,6 +8,7 @@ void OutputRules::remember(const Digest& kind, const chat::Prompt& prompt) {
   auto kept = std::make_shared<chat::Prompt>();
   kept->stops = prompt.stops;
   kept->constraint = prompt.constraint;
+  kept->one_call = prompt.one_call;
   kept->parser_state = prompt.parser_state;
   const std::lock_guard lock(mutex_);
   if (const auto known = by_kind_.find(kind); known != by_kind_.end()) order_.erase(known->second);
