@@ -39,6 +39,7 @@ WriteBehind::~WriteBehind() {
 // second apart in the past keeps the order and makes all of them older than what is used now.
 void WriteBehind::load(std::vector<StoredBlock> blocks) {
   std::vector<std::uint64_t> order;
+  order.reserve(blocks.size());
   for (const StoredBlock& stored : blocks) order.push_back(stored.use.order);
   std::ranges::sort(order, std::greater<>());
   for (StoredBlock& stored : blocks) {
