@@ -193,7 +193,7 @@ TEST_F(Agents, TheServerSaysWhatItRemembersAndHowItRenders) {
   ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "8192"}));
   EXPECT_EQ(client().get("/props").json()["late_system_messages"],
             Json({{"template", "in_place"}, {"rendered_as", "system"}, {"in_place", true}}));
-  EXPECT_NE(server().log().find("late system messages"), std::string::npos);
+  EXPECT_NE(server().program().standard_error().find("late system messages"), std::string::npos);
   EXPECT_EQ(metric("coppice_turns_remembered"), 0);
   chat(question());
   EXPECT_EQ(metric("coppice_turns_remembered"), 1);
