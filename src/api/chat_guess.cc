@@ -96,8 +96,7 @@ std::optional<RenderedChat> guess_chat(const Services& services, OutputRules& ru
 
 bool same_request(const RenderedChat& guess, const RenderedChat& whole) {
   return guess.tokens == whole.tokens && guess.prompt.stops == whole.prompt.stops &&
-         guess.prompt.one_call == whole.prompt.one_call &&
-         guess.prompt.constraint == whole.prompt.constraint;
+         guess.prompt.one_call == whole.prompt.one_call && guess.prompt.constraint == whole.prompt.constraint;
 }
 
 }  // namespace coppice::api

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "api/auth.h"
-#include "api/output_rules.h"
 #include "api/mark_positions.h"
+#include "api/output_rules.h"
 #include "api/response_store.h"
 #include "api/services.h"
 #include "api/turn_digest_memory.h"

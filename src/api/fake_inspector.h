@@ -47,6 +47,11 @@ class FakeInspector final : public sched::Inspector {
   Result<sched::PoolInfo> pool(NamespaceId ns, const std::string& name) override { return find(pools_of[ns], name); }
   Result<TokenPos> drop_pool(NamespaceId ns, const std::string& name) override { return remove(pools_of[ns], name); }
 
+  void flush_tiers(std::function<void(tier::FlushResult)> done) override { flushes.push_back(std::move(done)); }
+  tier::Stats tier_stats() const override { return tiers; }
+
+  std::vector<std::function<void(tier::FlushResult)>> flushes;
+  tier::Stats tiers;
   template <class Info>
   using ByName = std::map<std::string, Info>;
   std::map<NamespaceId, ByName<sched::SessionInfo>> sessions_of;

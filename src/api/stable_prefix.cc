@@ -25,14 +25,14 @@ Result<Tokens> render(const Json& body, const Services& services) {
   return tokenize_chat(*prompt, services.tokenizer, services.model.n_ctx);
 }
 
-Json with(Json body, const char* field, Json value) {
+Json with_field(Json body, const char* field, Json value) {
   body[field] = std::move(value);
   return body;
 }
 
 Json with_message(Json body, Json message) {
   body["messages"].push_back(std::move(message));
-  return with(std::move(body), kGenerationPrompt, false);
+  return with_field(std::move(body), kGenerationPrompt, false);
 }
 
 // The message that answers a call is the tool's; before a user's words, templates leave out reasoning that they keep
@@ -51,7 +51,7 @@ std::array<Json, 2> continuations(const Json& body) {
   const Json& last = body["messages"].back();
   const Json role = last.value("role", Json());
   if (role == "user" || role == "tool") {
-    return {with(body, kGenerationPrompt, true), with(body, kGenerationPrompt, false)};
+    return {with_field(body, kGenerationPrompt, true), with_field(body, kGenerationPrompt, false)};
   }
   return {with_message(body, answer_to(last, "Yes")), with_message(body, answer_to(last, "No"))};
 }
@@ -80,7 +80,7 @@ Result<Tokens> stable_prefix(Json body, const Services& services) {
   if (can_continue(body)) {
     if (Tokens common = common_prefix(continuations(body), services); !common.empty()) return common;
   }
-  return render(has(body, kGenerationPrompt) ? body : with(body, kGenerationPrompt, false), services);
+  return render(has(body, kGenerationPrompt) ? body : with_field(body, kGenerationPrompt, false), services);
 }
 
 }  // namespace coppice::api

@@ -109,6 +109,12 @@ Metrics::Metrics()
       tier_blocks(gauge_by_tier(*registry_, "coppice_tier_blocks", "KV blocks held.")),
       tier_evictions(counter_by_tier(*registry_, "coppice_tier_evictions_total", "KV blocks given up for room.")),
       tier_hits(counter_by_tier(*registry_, "coppice_tier_hits_total", "KV blocks that requests started from.")),
+      tier_save_seconds(
+          seconds(*registry_, "coppice_tier_save_seconds", "Time to copy one KV block out of the cells.")),
+      tier_restore_seconds(
+          seconds(*registry_, "coppice_tier_restore_seconds", "Time to copy one KV block into the cells.")),
+      tier_unsaved(counter(*registry_, "coppice_tier_unsaved_total",
+                           "Prompts and turns whose end could not be saved to the tiers.")),
       tier_blocks_quarantined(counter(*registry_, "coppice_tier_blocks_quarantined_total",
                                       "KV blocks that could not be read or restored, and were removed.")),
       tier_puts_refused(counter(*registry_, "coppice_tier_puts_refused_total",

@@ -68,6 +68,9 @@ class Metrics {
   std::array<prometheus::Gauge*, 2> tier_blocks;
   std::array<prometheus::Counter*, 2> tier_evictions;
   std::array<prometheus::Counter*, 2> tier_hits;
+  prometheus::Histogram& tier_save_seconds;     // a block out of the cells; no step takes longer for it
+  prometheus::Histogram& tier_restore_seconds;  // a block into the cells
+  prometheus::Counter& tier_unsaved;            // beginnings of prompts that were gone before they could be saved
   prometheus::Counter& tier_blocks_quarantined;
   prometheus::Counter& tier_puts_refused;
   prometheus::Gauge& tier_disk_degraded;

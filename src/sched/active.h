@@ -3,12 +3,17 @@
 // States of a request, and the function that moves it on:
 //
 //   state               holds                 leaves by
-//   queued              nothing               try_admit: a slot is free, cells suffice     -> prefilling
+//   queued              blocks, if any        try_admit: a slot is free, cells suffice     -> restoring, prefilling
+//                                             try_admit: its blocks are read just now      -> waiting_for_blocks
 //                                             try_admit: another one computes its prefix   -> waiting_for_prefix
 //                                             cancel, stop, can never fit                  -> done
+//   waiting_for_blocks  a place in the queue  its blocks were read from the disk, or cannot be   -> queued
+//                                             cancel, stop                                 -> done
 //   waiting_for_prefix  a place in the queue  has_passed: the other one is past the point
 //                                             where they part, has ended or was paused     -> queued
 //                                             cancel, stop                                 -> done
+//   restoring           slot, cells, blocks   all blocks are in its cells, or no more can be had   -> prefilling
+//                                             pause, cancel, stop                          -> as below
 //   prefilling          slot, cells           last prompt token evaluated                  -> decoding
 //                                             pause: an older request needs cells          -> queued
 //                                             cancel, stop, failure                        -> done
@@ -29,10 +34,14 @@
 #include "kv/slot_map.h"
 #include "sched/output_text.h"
 #include "sched/request.h"
+#include "sched/tiering.h"
 
 namespace coppice::sched {
 
-enum class Phase : std::uint8_t { queued, waiting_for_prefix, prefilling, decoding };
+enum class Phase : std::uint8_t { queued, waiting_for_blocks, waiting_for_prefix, restoring, prefilling, decoding };
+
+// Whether the request's cells are still filling with its prompt, so that others may wait for that.
+constexpr bool fills_prompt(Phase phase) { return phase == Phase::restoring || phase == Phase::prefilling; }
 
 // What a request waits for that another one is computing (spec B16).
 struct PrefixWait {
@@ -61,10 +70,12 @@ struct Active {
   Phase phase = Phase::queued;
   PrefixWait wait;               // in waiting_for_prefix
   bool waits_for_cells = false;  // in queued: nobody may overtake it
+  TierHold hold;                 // what the tiers have of the prompt; until it is restored
+  TokenPos restore_until = 0;    // in restoring
   kv::Lease lease;               // on its sequence, while it has a slot
   std::size_t pins_done = 0;     // of the request's pins, from the shortest on
   Report report;
-  TimePoint arrived, admitted, prefilled;
+  TimePoint arrived, admitted, restored, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt
   bool started = false;          // was admitted at least once
 

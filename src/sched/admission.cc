@@ -10,15 +10,20 @@ namespace {
 using kv::MissReason;
 
 // `hoped`: tokens of the prompt that were known once; `common`: how many of them the prompt really begins with.
-Miss judge(const kv::ReusePlan& plan, TokenPos hoped, TokenPos common, MissReason when_gone) {
-  const TokenPos reused = plan.reused;
+Miss judge(const AdmissionFacts& facts, TokenPos hoped, TokenPos common, MissReason when_gone) {
+  const TokenPos reused = facts.known();
   if (reused >= hoped) return {};
-  if (plan.not_rewindable) return {MissReason::not_rewindable};
+  if (facts.plan.not_rewindable) return {MissReason::not_rewindable};
   if (common < hoped && reused >= common) return {MissReason::diverged, common};
   return {when_gone};
 }
 
 }  // namespace
+
+kv::Source source_of(const kv::ReusePlan& plan, TokenPos host, TokenPos disk) {
+  if (disk > std::max(plan.reused, host)) return kv::Source::disk;
+  return host > plan.reused ? kv::Source::host : plan.source;
+}
 
 Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt) {
   const kv::ReuseQuery& query = facts.query;
@@ -32,7 +37,7 @@ Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt) {
     const TokenPos common = std::min(holder.common, promised);
     // What it holds agrees as far as it goes, but it does not go far enough: it is not the prompt's fault.
     const bool too_short = common == held && held < promised;
-    if (Miss miss = judge(facts.plan, promised, too_short ? promised : common, MissReason::not_resident);
+    if (Miss miss = judge(facts, promised, too_short ? promised : common, MissReason::not_resident);
         miss.reason != MissReason::none) {
       return miss;
     }
@@ -40,12 +45,12 @@ Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt) {
   if (facts.last_prompt != nullptr) {
     const TokenPos hoped = std::min(static_cast<TokenPos>(facts.last_prompt->size()), most);
     const TokenPos common = std::min(kv::common_prefix(*facts.last_prompt, prompt), hoped);
-    return judge(facts.plan, hoped, common, MissReason::evicted);
+    return judge(facts, hoped, common, MissReason::evicted);
   }
   if (facts.has_session) return {MissReason::fresh};
   if (query.own && (facts.rule == kv::SlotRule::similarity || facts.rule == kv::SlotRule::explicit_id)) {
     const TokenPos hoped = std::min(query.own->held, most);
-    if (hoped > 0) return judge(facts.plan, hoped, std::min(query.own->common, hoped), MissReason::evicted);
+    if (hoped > 0) return judge(facts, hoped, std::min(query.own->common, hoped), MissReason::evicted);
   }
   return {query.named ? MissReason::none : MissReason::fresh};
 }

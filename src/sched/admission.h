@@ -10,9 +10,14 @@ struct AdmissionFacts {
   kv::SlotRule rule = kv::SlotRule::wait;
   kv::ReuseQuery query;
   kv::ReusePlan plan;
+  TokenPos restored = 0;                // taken from the tiers behind what the plan reuses
   const Tokens* last_prompt = nullptr;  // the session's previous one; null if there is none
   bool has_session = false;
+  TokenPos known() const { return plan.reused + restored; }  // of the prompt, what need not be computed
 };
+
+// What the largest part of what is reused comes from, with so many tokens from the tiers behind the plan's.
+kv::Source source_of(const kv::ReusePlan& plan, TokenPos host, TokenPos disk);
 
 // The verdict on one admission (spec A14).
 struct Miss {

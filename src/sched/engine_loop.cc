@@ -7,8 +7,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "obs/log.h"
+
 namespace coppice::sched {
 namespace {
+
+constexpr std::chrono::seconds kFlushMax{30};
 
 Error shutting_down() { return {ErrorKind::unavailable, "the server is shutting down", {}}; }
 
@@ -89,6 +93,14 @@ void EngineLoop::inspect(std::function<void(Inspector&)> task) {
   wake_.notify_one();
 }
 
+void EngineLoop::wake() {
+  {
+    const std::lock_guard lock(mutex_);
+    woken_ = true;
+  }
+  wake_.notify_one();
+}
+
 RequestId EngineLoop::next_id() { return RequestId{next_id_.fetch_add(1)}; }
 
 Snapshot EngineLoop::snapshot() const {
@@ -112,7 +124,26 @@ void EngineLoop::run() {
   }
   carry_out(std::move(last));
   scheduler_.fail_all(shutting_down(), false);
+  flush_tiers();
   publish();
+}
+
+// What was computed is to be found again by the next start. A disk that hangs must not keep the process alive.
+void EngineLoop::flush_tiers() {
+  bool flushed = false;
+  scheduler_.flush_tiers([&](tier::FlushResult result) {
+    flushed = true;
+    if (result.blocks + result.failed > 0) {
+      obs::log_info("cache flushed", "blocks={} bytes={} failed={}", result.blocks, result.bytes, result.failed);
+    }
+  });
+  const auto deadline = std::chrono::steady_clock::now() + kFlushMax;
+  while (!flushed && std::chrono::steady_clock::now() < deadline) {
+    if (scheduler_.save_some()) continue;
+    std::unique_lock lock(mutex_);
+    wake_.wait_for(lock, std::chrono::milliseconds(50), [&] { return std::exchange(woken_, false); });
+  }
+  if (!flushed) obs::log_warn("cache not flushed in time", "limit_s={}", kFlushMax.count());
 }
 
 // Hands the inbox to the scheduler, waiting for something to do. False when the loop is to end.
@@ -122,7 +153,7 @@ bool EngineLoop::drain_inbox() {
   bool expired = false;
   {
     std::unique_lock lock(mutex_);
-    if (scheduler_.idle()) wait_for_work(lock);
+    if (scheduler_.idle() || scheduler_.waits_for_disk()) wait_for_work(lock);
     commands = std::exchange(inbox_, {});
     stopping = stopping_;
     expired = stopping && std::chrono::steady_clock::now() >= deadline_;
@@ -135,7 +166,7 @@ bool EngineLoop::drain_inbox() {
 }
 
 void EngineLoop::wait_for_work(std::unique_lock<std::mutex>& lock) {
-  const auto there_is_work = [&] { return stopping_ || !inbox_.empty(); };
+  const auto there_is_work = [&] { return stopping_ || !inbox_.empty() || std::exchange(woken_, false); };
   if (const auto deadline = scheduler_.next_deadline()) {
     wake_.wait_for(lock, std::max(*deadline - clock_.now(), Duration{0}), there_is_work);
   } else {

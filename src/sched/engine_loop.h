@@ -33,6 +33,8 @@ class EngineLoop final : public Engine {
   // them with ErrorKind::unavailable. Returns when the engine thread has ended. Calling it again does nothing.
   void stop(Duration grace);
 
+  void wake();  // the disk has done something; any thread
+
   Result<void> submit(Request request) override;
   void cancel(RequestId id) override;
   void conclude(RequestId id) override;
@@ -51,6 +53,7 @@ class EngineLoop final : public Engine {
   using Command = std::variant<Request, Cancel, Conclude, Inspection>;
 
   void run();
+  void flush_tiers();
   void order(Command command);
   bool drain_inbox();
   void wait_for_work(std::unique_lock<std::mutex>& lock);
@@ -69,6 +72,7 @@ class EngineLoop final : public Engine {
   std::vector<Command> inbox_;                        // guarded by mutex_
   std::size_t waiting_ = 0;                           // guarded: requests in the inbox or the scheduler's queue
   Snapshot snapshot_;                                 // guarded
+  bool woken_ = false;                                // guarded
   bool stopping_ = false;                             // guarded: no more requests
   std::chrono::steady_clock::time_point deadline_{};  // guarded, once stopping_
   std::mutex after_end_;                              // guards scheduler_ once the engine thread has ended

@@ -4,6 +4,7 @@
 // Threading: the engine thread, see Engine::inspect.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "kv/reuse.h"
 #include "kv/slot_choice.h"
 #include "sched/request.h"
+#include "tier/tiers.h"
 
 namespace coppice::sched {
 
@@ -104,6 +106,11 @@ class Inspector {
   // Unpins and frees it; requests that share its cells keep them. Returns the cells that became free. Errors:
   // not_found.
   virtual Result<TokenPos> drop_pool(NamespaceId ns, const std::string& name) = 0;
+
+  // Calls `done`, now or in a later step, once everything computed until now is on disk or has failed. Without a disk
+  // there is nothing to wait for.
+  virtual void flush_tiers(std::function<void(tier::FlushResult)> done) = 0;
+  virtual tier::Stats tier_stats() const = 0;
 };
 
 }  // namespace coppice::sched

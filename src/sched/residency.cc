@@ -21,6 +21,7 @@ Residency::Residency(const Options& options, engine::Runner& runner, const Clock
       clock_(clock),
       metrics_(metrics),
       policy_(options.eviction ? options.eviction : std::make_shared<kv::RecomputeCostPolicy>()),
+      on_loss_(options.on_loss),
       sequences_(runner, clock),
       sessions_(options.sessions),
       pinned_max_(pools_possible(options, runner.info())),
@@ -147,6 +148,7 @@ bool Residency::evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& w
   const auto victim = kv::choose_victim(choices, shortage, *policy_);
   if (!victim) return false;
   metrics_.sequences_evicted.Increment();
+  if (on_loss_) on_loss_(*victim);
   if (shortage == kv::Shortage::cells && sequences_.can_trim(*victim, cells)) {
     sequences_.trim(*victim, cells);
     if (is_parked(*victim)) settle_unowned(*victim);

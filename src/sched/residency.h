@@ -19,6 +19,7 @@
 #pragma once
 
 #include <bitset>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,6 +46,7 @@ class Residency {
     SessionTable::Limits sessions;
     std::size_t pools_max = 64;                          // at most; and never so many that a slot has no sequence
     std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: RecomputeCostPolicy
+    std::function<void(SeqId)> on_loss;                  // before a sequence or its end is given up; may be empty
   };
   // REQUIRES: options.n_slots <= runner.info().n_seqs.
   Residency(const Options& options, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
@@ -127,6 +129,7 @@ class Residency {
   const Clock& clock_;
   obs::Metrics& metrics_;
   std::shared_ptr<const kv::EvictionPolicy> policy_;
+  std::function<void(SeqId)> on_loss_;
   Sequences sequences_;
   SessionTable sessions_;
   std::size_t pinned_max_;                   // pools and pins together

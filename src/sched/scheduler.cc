@@ -7,10 +7,17 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
 #include "obs/log.h"
 
 namespace coppice::sched {
+namespace {
+
+// Blocks of an evicted sequence that are saved while others wait; with nobody waiting, all are.
+constexpr std::int32_t kBlocksSavedInAStep = 4, kAll = std::numeric_limits<std::int32_t>::max();
+
+}  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const engine::Tokenizer& tokenizer,
                      const Clock& clock, obs::Metrics& metrics)
@@ -22,8 +29,10 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
       residency_({.n_slots = options.n_slots,
                   .sessions = options.sessions,
                   .pools_max = options.pools_max,
-                  .eviction = options.eviction},
-                 runner, clock, metrics) {
+                  .eviction = options.eviction,
+                  .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 0 ? kBlocksSavedInAStep : kAll); }},
+                 runner, clock, metrics),
+      tiering_(options.tier, residency_.sequences(), runner, clock, metrics) {
   const auto& info = runner.info();
   assert(options.n_slots >= 1 && options.n_slots <= info.n_seqs);
   assert(info.n_batch >= options.n_slots);  // one token for each decoding slot must fit into one step
@@ -72,6 +81,7 @@ void Scheduler::enqueue(std::unique_ptr<Active> a) {
   a->phase = Phase::queued;
   a->waits_for_cells = false;
   retry_ = true;
+  find_in_tiers(*a);
   const auto later =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto& other) { return other->request.id > a->request.id; });
   queue_.insert(later, std::move(a));
@@ -121,9 +131,11 @@ void Scheduler::unpin_expired() {
 bool Scheduler::step() {
   unpin_expired();
   const std::size_t waiting = queue_.size();
+  const bool saved = tiering_.work();
   admit();
-  if (running() == 0) return false;
+  if (running() == 0) return saved;
   if (on_change_ && queue_.size() != waiting) on_change_();  // or they would count as waiting until the step's end
+  restore_some();
   const TimePoint began = clock_.now();
   if (build_batch()) {
     const engine::DecodeStatus status = runner_.decode(batch_);
@@ -158,8 +170,10 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
   const SeqId seq = s.seq();
   auto a = std::move(s.active);
   a->lease.release();
+  a->hold = {};
   s.last_used = ++releases_;
   if (a->request.placement.cache_prompt) {
+    keep(*a, seq, true);
     residency_.retire(seq);
   } else {
     residency_.drop(seq);
@@ -252,7 +266,7 @@ void Scheduler::check_invariants() const {
     if (!s.active) continue;
     ++leases;
     const Active& a = *s.active;
-    assert(a.phase == Phase::prefilling || a.phase == Phase::decoding);
+    assert(fills_prompt(a.phase) || a.phase == Phase::decoding);
     assert(residency_.of(s.id) == s.seq());
     assert(held(s) <= static_cast<TokenPos>(a.request.prompt->size() + a.generated.size()));
     if (!a.request.placement.cache_prompt) continue;
@@ -264,7 +278,7 @@ void Scheduler::check_invariants() const {
   }
   assert(leases == sequences().leases().total());
   for (const auto& a : queue_) {
-    assert(a->phase == Phase::queued || a->phase == Phase::waiting_for_prefix);
+    assert(!fills_prompt(a->phase) && a->phase != Phase::decoding);
     assert(!a->lease);
   }
 }

@@ -30,6 +30,7 @@
 #include "sched/inspector.h"
 #include "sched/request.h"
 #include "sched/residency.h"
+#include "sched/tiering.h"
 
 namespace coppice::sched {
 
@@ -45,6 +46,7 @@ struct SchedulerOptions {
   SessionTable::Limits sessions;
   std::size_t pools_max = 64;
   std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: the default one
+  TierOptions tier;
 };
 
 class Scheduler final : public Inspector {
@@ -65,6 +67,9 @@ class Scheduler final : public Inspector {
   // Admits what can run and evaluates one batch. False when there was nothing to do: nothing is running or could start.
   bool step();
 
+  // The part of a step that saves to the tiers, alone. Whether there was anything to save.
+  bool save_some() { return tiering_.work(); }
+
   // Called in the middle of a step when others may look: after requests were admitted, and before each on_finished,
   // when everything that the request changed is in place. Who hears of an end and then asks for the state finds the one
   // after it.
@@ -73,7 +78,11 @@ class Scheduler final : public Inspector {
   // Ends every request with this error. `queued_only` leaves the running ones alone.
   void fail_all(const Error& error, bool queued_only);
 
-  bool idle() const { return queue_.empty() && running() == 0; }
+  bool idle() const { return queue_.empty() && running() == 0 && !tiering_.busy(); }
+  // Nothing can be done before the disk has done something.
+  bool waits_for_disk() const;
+  void flush_tiers(std::function<void(tier::FlushResult)> done) override { tiering_.flush(std::move(done)); }
+  tier::Stats tier_stats() const override { return tiering_.stats(); }
   std::size_t queued() const { return queue_.size(); }
   std::size_t running() const;
   Snapshot snapshot() const;
@@ -102,7 +111,14 @@ class Scheduler final : public Inspector {
   };
   using Queue = std::deque<std::unique_ptr<Active>>;  // in order of arrival
 
-  enum class Admission : std::uint8_t { admitted, wait_for_slot, wait_for_cells, wait_for_prefix, impossible };
+  enum class Admission : std::uint8_t {
+    admitted,
+    wait_for_slot,
+    wait_for_cells,
+    wait_for_prefix,
+    wait_for_blocks,
+    impossible
+  };
 
   // One request's prompt, compared with everything that is held.
   struct Lookup {
@@ -124,6 +140,15 @@ class Scheduler final : public Inspector {
   TokenPos reserved_cells() const;
   Residency::SeqSet wanted_sequences() const;
   bool evict_one(TokenPos cells);
+
+  // scheduler_restore.cc
+  void find_in_tiers(Active& a);
+  bool may_look_at(Active& a) const;
+  TokenPos from_tiers(const Active& a, const kv::ReusePlan& plan) const;
+  void restore_some();
+  bool restore_block(Slot& slot);
+  void end_restoring(Slot& slot);
+  void keep(const Active& a, SeqId seq, bool whole);
 
   // scheduler_lookup.cc
   Lookup look_up(const Tokens& prompt, const Placement& placement) const;
@@ -178,6 +203,7 @@ class Scheduler final : public Inspector {
   const Clock& clock_;
   obs::Metrics& metrics_;
   Residency residency_;
+  Tiering tiering_;
   kv::SlotMap slot_map_;
   std::vector<Slot> slots_;  // their leases end before residency_
   Queue queue_;

@@ -20,9 +20,8 @@ void Scheduler::admit() {
       return;
     }
     Active& a = *queue_[i];
-    const bool waiting = a.phase == Phase::waiting_for_prefix;
-    const bool passed = waiting && has_passed(a.wait);
-    if (waiting ? !passed : !retry) {
+    const bool waiting = a.phase != Phase::queued;
+    if (waiting ? !may_look_at(a) : !retry) {
       if (a.waits_for_cells) return;
       ++i;
       continue;
@@ -31,6 +30,7 @@ void Scheduler::admit() {
     switch (try_admit(queue_[i])) {
       case Admission::admitted:
       case Admission::impossible: queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i)); break;
+      case Admission::wait_for_blocks:
       case Admission::wait_for_prefix:
       case Admission::wait_for_slot: ++i; break;
       // Nobody overtakes a request that waits for cells: small ones would keep a big one waiting for ever.
@@ -41,7 +41,7 @@ void Scheduler::admit() {
 
 bool Scheduler::has_passed(const PrefixWait& wait) const {
   const Slot& s = slot(wait.slot);
-  const bool computing = s.active && s.active->request.id == wait.leader && s.active->phase == Phase::prefilling;
+  const bool computing = s.active && s.active->request.id == wait.leader && fills_prompt(s.active->phase);
   return !computing || held(s) >= wait.until;
 }
 
@@ -52,8 +52,14 @@ Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
   const Lookup lookup = look_up(*a.input, a.request.placement);
   const kv::SlotChoice choice = place(lookup);
   if (!choice.slot || (a.request.make_pool && pool_in_the_making())) return Admission::wait_for_slot;
-  const AdmissionFacts facts = facts_of(lookup, choice);
-  if (const auto wait = who_computes_more(lookup, facts.plan.reused)) {
+  AdmissionFacts facts = facts_of(lookup, choice);
+  if (a.hold.blocks_saved != tiering_.blocks_saved()) find_in_tiers(a);
+  if (a.hold.tokens > facts.plan.reused && tiering_.waits_for_disk(a.hold)) {
+    a.phase = Phase::waiting_for_blocks;
+    return Admission::wait_for_blocks;
+  }
+  facts.restored = from_tiers(a, facts.plan);
+  if (const auto wait = who_computes_more(lookup, facts.known())) {
     if (!a.report.coalesced) metrics_.requests_coalesced.Increment();
     a.report.coalesced = true;
     a.phase = Phase::waiting_for_prefix;
@@ -158,8 +164,9 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
       residency_.sessions().begin(*session, a->request.prompt, p.parent_session, seq, clock_.now());
     }
   }
-  a->phase = Phase::prefilling;
-  a->admitted = clock_.now();
+  a->restore_until = facts.plan.reused + facts.restored;
+  a->phase = facts.restored > 0 ? Phase::restoring : Phase::prefilling;
+  a->admitted = a->restored = clock_.now();
   if (!a->started) {
     a->report.queued = a->admitted - a->arrived;
     metrics_.queue_seconds.Observe(to_s(a->report.queued));

@@ -24,15 +24,19 @@ Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement)
   unpin_expired();
   const Lookup lookup = look_up(prompt, placement);
   const kv::SlotChoice choice = place(lookup);
-  const AdmissionFacts facts = facts_of(lookup, choice);
+  AdmissionFacts facts = facts_of(lookup, choice);
+  TokenPos in_host = 0;
+  const TokenPos in_tiers = placement.cache_prompt ? tiering_.known(placement.ns, prompt, &in_host) : 0;
+  if (tiering_.worth_it(in_tiers - facts.plan.reused)) facts.restored = in_tiers - facts.plan.reused;
   const Miss miss = explain_miss(facts, prompt);
   const auto length = static_cast<TokenPos>(prompt.size());
   Explanation e{.rule = choice.rule,
                 .slot = choice.slot,
                 .prompt_tokens = length,
-                .reused = facts.plan.reused,
-                .computed = length - facts.plan.reused,
-                .source = facts.plan.source,
+                .reused = facts.known(),
+                .computed = length - facts.known(),
+                .source = source_of(facts.plan, std::max(0, std::min(in_host, facts.known()) - facts.plan.reused),
+                                    std::max(0, facts.known() - std::max(in_host, facts.plan.reused))),
                 .from = {},
                 .reason = miss.reason,
                 .diverged_at = miss.diverged_at,
@@ -43,7 +47,7 @@ Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement)
                 .cells_needed = length - facts.plan.reused + 1,
                 .nearest = nearest(lookup)};
   if (facts.plan.from) e.from = residency_.place(*facts.plan.from);
-  if (const auto wait = who_computes_more(lookup, facts.plan.reused)) {
+  if (const auto wait = who_computes_more(lookup, facts.known())) {
     e.waits_for = wait->leader;
     e.waits_until = wait->until;
   }

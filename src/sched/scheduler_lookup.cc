@@ -83,6 +83,7 @@ AdmissionFacts Scheduler::facts_of(const Lookup& lookup, const kv::SlotChoice& c
   AdmissionFacts facts{.rule = choice.rule,
                        .query = reuse_query(lookup, choice.slot.value_or(SlotId{0})),
                        .plan = {},
+                       .restored = 0,
                        .last_prompt = nullptr,
                        .has_session = lookup.session.has_value()};
   facts.plan = kv::plan_reuse(facts.query);
@@ -101,7 +102,7 @@ std::optional<PrefixWait> Scheduler::who_computes_more(const Lookup& lookup, Tok
   const auto most = static_cast<TokenPos>(lookup.prompt.size()) - 1;
   std::optional<PrefixWait> best;
   for (const Slot& s : slots_) {
-    if (!s.active || s.active->phase != Phase::prefilling) continue;
+    if (!s.active || !fills_prompt(s.active->phase)) continue;
     const TokenPos until = std::min(lookup.common[static_cast<std::size_t>(s.seq().value)], most);
     if (until <= held(s) || until - reused < gain_min || (best && until <= best->until)) continue;
     best = PrefixWait{.slot = s.id, .leader = s.active->request.id, .until = until};

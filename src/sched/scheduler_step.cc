@@ -30,6 +30,10 @@ bool Scheduler::build_batch() {
   }
   add_prefill();
   if (!batch_.empty()) return true;
+  if (std::any_of(slots_.begin(), slots_.end(),
+                  [](const Slot& s) { return s.active && s.active->phase == Phase::restoring; })) {
+    return false;  // the next step restores more
+  }
   // Only prefilling requests, and none of them can go on: the youngest gives its cells to the others.
   make_room(1);
   return false;
@@ -184,8 +188,9 @@ void Scheduler::finish_prefill(Slot& s) {
   if (a.request.placement.cache_prompt) residency_.fold(s.seq());
   retry_ = true;  // waiting requests may have been short of what is shared or folded now
   a.prefilled = clock_.now();
-  a.report.prefill += a.prefilled - a.admitted;
-  metrics_.prefill_seconds.Observe(to_s(a.prefilled - a.admitted));
+  a.report.prefill += a.prefilled - a.restored;
+  metrics_.prefill_seconds.Observe(to_s(a.prefilled - a.restored));
+  keep(a, s.seq(), false);
   if (!a.prompt_accepted) a.request.sampler->accept_prompt(*a.request.prompt);
   a.prompt_accepted = true;
 }

@@ -49,6 +49,7 @@ void Sequences::cut(SeqId seq, TokenPos length) {
 void Sequences::promise(SeqId seq, NamespaceId ns, const Tokens& tokens) {
   assert(at(seq).in_use && at(seq).length <= static_cast<TokenPos>(tokens.size()));
   tree_.assign(seq, ns, tokens);
+  at(seq).ns = ns;
 }
 
 void Sequences::settle(SeqId seq) {
@@ -59,6 +60,15 @@ void Sequences::evaluated(SeqId seq, Token token) {
   cells_.append(seq, 1);
   if (tree_.contains(seq) && at(seq).length == tree_.length(seq)) tree_.append(seq, token);
   ++at(seq).length;
+}
+
+bool Sequences::restore(SeqId seq, TokenPos end, const engine::Runner::Saved& saved) {
+  const TokenPos begin = at(seq).length;
+  assert(tree_.contains(seq) && begin < end && end <= tree_.length(seq));
+  if (!runner_.restore(seq, begin, end, saved)) return false;
+  cells_.append(seq, end - begin);
+  at(seq).length = end;
+  return true;
 }
 
 // `to` gives up its own cells at these positions for `from`'s.

@@ -51,6 +51,7 @@ class Sequences {
   std::int32_t in_use() const { return in_use_; }
   bool in_use(SeqId seq) const { return at(seq).in_use; }
   TokenPos length(SeqId seq) const { return at(seq).length; }
+  NamespaceId namespace_of(SeqId seq) const { return at(seq).ns; }  // of what was promised
   TokenPos promised(SeqId seq) const { return tree_.length(seq); }  // held and to come; 0 for a hidden sequence
   const kv::PrefixTree& tree() const { return tree_; }
   const kv::CellMap& cells() const { return cells_; }
@@ -74,6 +75,10 @@ class Sequences {
 
   // The runner evaluated this token at the end of the sequence.
   void evaluated(SeqId seq, Token token);
+
+  // Saved cells at its end, up to position `end`. False, and nothing has changed, if the runner does not take them.
+  // REQUIRES: it has promised as many.
+  bool restore(SeqId seq, TokenPos end, const engine::Runner::Saved& saved);
 
   // Where other sequences hold the same tokens in other cells, all of them now share one copy (spec A8, B15). Returns
   // the cells that became free; 0 where the memory cannot do it.
@@ -99,6 +104,7 @@ class Sequences {
   struct Sequence {
     bool in_use = false;
     TokenPos length = 0;
+    NamespaceId ns;
     Notes notes;
   };
   Sequence& at(SeqId seq) { return sequences_[static_cast<std::size_t>(seq.value)]; }

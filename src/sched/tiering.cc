@@ -1,5 +1,8 @@
 #include "sched/tiering.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
@@ -38,7 +41,7 @@ const tier::BlockId& Tiering::root(NamespaceId ns) const {
 }
 
 TierHold Tiering::find(NamespaceId ns, const Tokens& prompt) {
-  TierHold hold;
+  TierHold hold{.lease = {}, .tokens = 0, .tokens_in_host = 0, .blocks_saved = blocks_saved_};
   if (!on() || prompt.size() < 2) return hold;
   const tier::Found found = tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
   if (found.tokens == 0) return hold;
@@ -96,7 +99,9 @@ TokenPos Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
     tiers_->quarantine(id);
     return 0;
   }
-  average(restore_s_, to_s(clock_.now() - began) / (end - begin));
+  const double took_s = to_s(clock_.now() - began);
+  metrics_.tier_restore_seconds.Observe(took_s);
+  average(restore_s_, took_s / (end - begin));
   return end - begin;
 }
 
@@ -112,7 +117,7 @@ void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool du
   if (jobs_.size() >= kJobsMax) {
     jobs_.pop_front();
     ++jobs_ended_;
-    metrics_.count_unsaved();
+    metrics_.tier_unsaved.Increment();
   }
   jobs_.push_back(
       {.ns = ns, .tokens = std::move(tokens), .durable = durable, .whole = whole, .parent = root(ns), .next = 0});
@@ -133,14 +138,16 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   if (!seq) return Saved::failed;  // it is gone already
   const TimePoint began = clock_.now();
   auto state = std::make_shared<const std::vector<std::byte>>(runner_.save(*seq, job.next, end));
-  metrics_.observe_tier_save(to_s(clock_.now() - began));
+  metrics_.tier_save_seconds.Observe(to_s(clock_.now() - began));
   if (state->empty()) return Saved::failed;
   tier::Block block{.id = id,
                     .parent = job.parent,
                     .begin = job.next,
                     .tokens = Tokens(job.tokens->begin() + job.next, job.tokens->begin() + end),
                     .state = std::move(state)};
-  return tiers_->put(std::move(block), job.durable) ? Saved::saved : Saved::failed;
+  if (!tiers_->put(std::move(block), job.durable)) return Saved::failed;
+  ++blocks_saved_;
+  return Saved::saved;
 }
 
 // Goes on until one block was saved. False when the job is done.
@@ -159,7 +166,7 @@ bool Tiering::advance(Job& job) {
       return Saved::known;
     }();
     if (saved == Saved::failed) {
-      metrics_.count_unsaved();
+      metrics_.tier_unsaved.Increment();
       return false;
     }
     job.parent = id;
@@ -172,7 +179,7 @@ bool Tiering::advance(Job& job) {
 
 void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
   if (!on() || !sequences_.tree().contains(seq)) return;
-  const NamespaceId ns = sequences_.tree().namespace_of(seq);
+  const NamespaceId ns = sequences_.namespace_of(seq);
   Job job{.ns = ns,
           .tokens = std::make_shared<const Tokens>(sequences_.tree().tokens(seq, 0, sequences_.length(seq))),
           .durable = sequences_.notes(seq).session.has_value(),
@@ -197,14 +204,14 @@ bool Tiering::work() {
 
 void Tiering::flush(std::function<void(tier::FlushResult)> done) {
   if (!on()) return done({});
-  flushes_.push_back({.jobs_before = jobs_begun_, .ticket = 0, .done = std::move(done)});
+  flushes_.push_back({.jobs_before = jobs_begun_, .ticket = {}, .done = std::move(done)});
 }
 
 void Tiering::check_flushes() {
   for (std::size_t i = 0; i < flushes_.size();) {
     Flush& flush = flushes_[i];
-    if (flush.ticket == 0 && jobs_ended_ >= flush.jobs_before) flush.ticket = tiers_->flush_begin();
-    const auto result = flush.ticket != 0 ? tiers_->flush_result(flush.ticket) : std::nullopt;
+    if (!flush.ticket && jobs_ended_ >= flush.jobs_before) flush.ticket = tiers_->flush_begin();
+    const auto result = flush.ticket ? tiers_->flush_result(*flush.ticket) : std::nullopt;
     if (!result) {
       ++i;
       continue;

@@ -35,8 +35,9 @@ struct TierOptions {
 // What the tiers had of a prompt when it arrived, held for it.
 struct TierHold {
   tier::Lease lease;
-  TokenPos tokens = 0;          // of the prompt, all of it together
-  TokenPos tokens_in_host = 0;  // of those, without reading from the disk
+  TokenPos tokens = 0;             // of the prompt, all of it together
+  TokenPos tokens_in_host = 0;     // of those, without reading from the disk
+  std::uint64_t blocks_saved = 0;  // Tiering::blocks_saved() then: more may be had now if it has grown
 };
 
 class Tiering {
@@ -48,6 +49,7 @@ class Tiering {
   // Of the prompt's first tokens.size() - 1; the last one is always evaluated.
   TierHold find(NamespaceId ns, const Tokens& prompt);
   TokenPos known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host) const;  // the same, without holding it
+  std::uint64_t blocks_saved() const { return blocks_saved_; }
   bool waits_for_disk(const TierHold& hold) const;
   TokenPos usable(const TierHold& hold) const;
 
@@ -68,7 +70,10 @@ class Tiering {
 
   // One piece of what is to be saved. Whether there was any.
   bool work();
+  bool has_work() const { return on() && !jobs_.empty(); }
   bool busy() const { return on() && (!jobs_.empty() || !flushes_.empty()); }
+
+  tier::Stats stats() const { return on() ? tiers_->stats() : tier::Stats{}; }
 
   // Calls `done` once everything that was computed until now is on disk or has failed; at once without tiers.
   void flush(std::function<void(tier::FlushResult)> done);
@@ -82,8 +87,8 @@ class Tiering {
     TokenPos next = 0;
   };
   struct Flush {
-    std::uint64_t jobs_before = 0;  // jobs that have to be done first, by number
-    std::uint64_t ticket = 0;       // 0: not begun
+    std::uint64_t jobs_before = 0;        // jobs that have to be done first, by number
+    std::optional<std::uint64_t> ticket;  // none: not begun
     std::function<void(tier::FlushResult)> done;
   };
   enum class Saved : std::uint8_t { known, saved, failed };
@@ -103,6 +108,7 @@ class Tiering {
   TokenPos block_tokens_ = 0;
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
+  std::uint64_t blocks_saved_ = 0;
   std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;
   std::vector<Flush> flushes_;
   // Moving averages, in seconds per token; 0: not measured yet.

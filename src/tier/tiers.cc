@@ -179,6 +179,11 @@ bool Tiers::poll() {
   return news.any;
 }
 
+TokenPos Tiers::length(const BlockId& id) const {
+  const Entry* entry = tree_.get(id);
+  return entry == nullptr ? 0 : static_cast<TokenPos>(entry->tokens.size());
+}
+
 std::uint64_t Tiers::flush_begin() { return disk_ ? disk_->flush_begin() : 0; }
 
 std::optional<FlushResult> Tiers::flush_result(std::uint64_t ticket) {

@@ -110,6 +110,8 @@ class Tiers {
   // The longest known chain that this prompt begins with, below `root`. Give it as much of the prompt as may be reused.
   Found find(const BlockId& root, std::span<const Token> prompt) const { return tree_.find(root, prompt); }
   bool contains(const BlockId& id) const { return tree_.get(id) != nullptr; }
+  TokenPos length(const BlockId& id) const;  // in tokens; 0 for an unknown one
+  TokenPos block_tokens() const { return tree_.block_tokens(); }
 
   // Takes the block into host memory, at the cost of others. False, and nothing has changed, if there is no room or the
   // block that it goes on from is not known (or short). A block that is known only gets its wish and counts as used;

@@ -1,0 +1,98 @@
+// What the tiers have, back into the cells, and what the cells have, into the tiers (spec B18, B20).
+#include <prometheus/counter.h>
+
+#include <algorithm>
+
+#include "sched/scheduler.h"
+
+namespace coppice::sched {
+namespace {
+
+// How long blocks are restored in one step while others wait for its end. One block at least.
+constexpr std::chrono::milliseconds kRestoreAtOnce{20};
+
+}  // namespace
+
+// When it arrives, so that the disk reads while it waits, and again when it is about to run, if more was saved since.
+void Scheduler::find_in_tiers(Active& a) {
+  const Placement& p = a.request.placement;
+  if (p.cache_prompt) a.hold = tiering_.find(p.ns, *a.input);
+}
+
+// A request that waits, for a prefix or for its blocks, is looked at again only when it may go on.
+bool Scheduler::may_look_at(Active& a) const {
+  if (a.phase == Phase::waiting_for_blocks) return !tiering_.waits_for_disk(a.hold);
+  return has_passed(a.wait);
+}
+
+bool Scheduler::waits_for_disk() const {
+  if (!tiering_.on() || running() > 0 || tiering_.has_work()) return false;
+  return std::all_of(queue_.begin(), queue_.end(), [](const auto& a) { return a->phase == Phase::waiting_for_blocks; });
+}
+
+// Tokens to take from the tiers behind those that are in cells already.
+TokenPos Scheduler::from_tiers(const Active& a, const kv::ReusePlan& plan) const {
+  const TokenPos gain = tiering_.usable(a.hold) - plan.reused;
+  return gain > 0 && tiering_.worth_it(gain) ? gain : 0;
+}
+
+void Scheduler::restore_some() {
+  const bool others_wait = std::any_of(slots_.begin(), slots_.end(),
+                                       [](const Slot& s) { return s.active && s.active->phase != Phase::restoring; });
+  const TimePoint began = clock_.now();
+  for (bool any = true; any;) {
+    any = false;
+    for (Slot& s : slots_) {
+      if (!s.active || s.active->phase != Phase::restoring) continue;
+      any = true;
+      if (!restore_block(s)) end_restoring(s);
+      if (others_wait && clock_.now() - began >= kRestoreAtOnce) return;
+    }
+  }
+}
+
+// False when no more is to be had.
+bool Scheduler::restore_block(Slot& s) {
+  Active& a = *s.active;
+  // A block comes as a whole, though maybe only a part of it is kept.
+  const TokenPos room = tiering_.block_tokens();
+  while (sequences().free_cells() < room && evict_one(room - sequences().free_cells())) {
+  }
+  if (sequences().free_cells() < room) return false;
+  const TokenPos begin = held(s);
+  const TokenPos gained = tiering_.restore(s.seq(), a.hold, a.restore_until);
+  if (gained == 0) return false;
+  if (a.report.pauses == 0) {
+    const TokenPos host = std::clamp(a.hold.tokens_in_host - begin, 0, gained);
+    a.report.reused_host += host;
+    a.report.reused_disk += gained - host;
+    metrics_.prompt_tokens_reused[3]->Increment(host);
+    metrics_.prompt_tokens_reused[4]->Increment(gained - host);
+  }
+  return held(s) < a.restore_until;
+}
+
+void Scheduler::end_restoring(Slot& s) {
+  Active& a = *s.active;
+  a.phase = Phase::prefilling;
+  a.hold = {};
+  a.restored = clock_.now();
+  a.report.restore += a.restored - a.admitted;
+  retry_ = true;
+  if (a.report.pauses > 0) return;
+  const Report& report = a.report;
+  const TokenPos in_cells = report.reused_slot + report.reused_donor + report.reused_pool;
+  a.report.source =
+      source_of({.from = {}, .reused = in_cells, .source = report.source}, report.reused_host, report.reused_disk);
+}
+
+// Turns of a session survive a restart; a prompt that came once does so only when others share it.
+void Scheduler::keep(const Active& a, SeqId seq, bool whole) {
+  if (!tiering_.on() || !a.request.placement.cache_prompt || sequences().length(seq) == 0) return;
+  const bool durable = a.session().has_value() || a.request.make_pool.has_value();
+  tiering_.keep(a.request.placement.ns,
+                std::make_shared<const Tokens>(sequences().tree().tokens(seq, 0, sequences().length(seq))), durable,
+                whole);
+}
+
+}  // namespace coppice::sched

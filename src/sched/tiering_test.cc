@@ -1,0 +1,198 @@
+// KV that left the cells comes back from the tiers (spec B18, B20), and never wrongly: every answer is checked.
+#include <gtest/gtest.h>
+
+#include "sched/test_world.h"
+#include "tier/tiers_test_support.h"
+
+namespace coppice::sched {
+namespace {
+
+constexpr TokenPos kBlock = 16;
+
+// A world whose cells hold one conversation, and tiers for many.
+class TieredWorld {
+ public:
+  explicit TieredWorld(std::optional<tier::DiskOptions> disk = {}, std::uint64_t host_bytes_max = 1U << 20U,
+                       TokenPos n_cells = 200)
+      : tiers(*tier::Tiers::open(
+            {.host_bytes_max = host_bytes_max, .disk = std::move(disk), .block_tokens = kBlock, .wake = {}}, clock,
+            metrics)),
+        world({.n_cells = n_cells, .n_seqs = 8, .n_batch = 64},
+              {.n_slots = 2, .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {}
+
+  // Until nothing is left to run or to save.
+  void settle() {
+    while (!world.scheduler.idle()) {
+      world.scheduler.step();
+      world.scheduler.check_invariants();
+    }
+    tiers->check_invariants();
+  }
+  Report ask(const Tokens& prompt, const Placement& placement = {}, int n_predict = 4) {
+    const auto outcome = world.submit(prompt, placement, n_predict);
+    settle();
+    EXPECT_EQ(outcome->text, world.right_text(prompt, n_predict));
+    return outcome->report();
+  }
+  tier::FlushResult flush() {
+    tier::FlushResult result;
+    bool done = false;
+    world.scheduler.flush_tiers([&](tier::FlushResult r) { result = r, done = true; });
+    settle();
+    EXPECT_TRUE(done);
+    return result;
+  }
+
+  ManualClock clock;
+  obs::Metrics metrics;
+  std::unique_ptr<tier::Tiers> tiers;
+  World world;
+};
+
+tier::DiskOptions in(const std::string& dir) {
+  tier::DiskOptions disk;
+  disk.dir = dir;
+  disk.bytes_max = 1U << 24U;
+  disk.own_thread = false;
+  return disk;
+}
+
+TEST(Tiering, B18_WhatWasEvictedComesBackFromHostMemory) {
+  TieredWorld t;
+  const Tokens one = tokens_of(1, 150), two = tokens_of(2, 150);
+  t.ask(one, {.session = "one"});
+  t.ask(two, {.session = "two"});  // needs the cells of the first
+  const Tokens next = t.world.next_turn(one, 4, tokens_of(3, 5));
+  const Report report = t.ask(next, {.session = "one"});
+  // All of the first turn but the last token sampled, which was never evaluated.
+  EXPECT_EQ(report.computed, 5 + 1);
+  EXPECT_GT(report.reused_host, 0);
+  EXPECT_EQ(report.reused() + report.computed, static_cast<TokenPos>(next.size()));
+  EXPECT_EQ(report.source, kv::Source::host);
+  EXPECT_EQ(report.reason, kv::MissReason::none);
+}
+
+TEST(Tiering, B20_OnlyThePartThatCellsDoNotHoldIsRestored) {
+  TieredWorld t;
+  const Tokens base = tokens_of(1, 100);
+  t.ask(base + tokens_of(2, 60), {.session = "one"});
+  t.ask(tokens_of(9, 20) + tokens_of(3, 80), {.session = "two"});  // takes the end of the first
+  const std::uint64_t restored_before = t.world.runner.tokens_restored();
+  const Report report = t.ask(base + tokens_of(2, 60) + tokens_of(4, 3), {.session = "one"});
+  EXPECT_EQ(report.computed, 3);
+  EXPECT_GT(report.reused_slot + report.reused_donor, 0);
+  EXPECT_EQ(t.world.runner.tokens_restored() - restored_before, static_cast<std::uint64_t>(report.reused_host));
+}
+
+TEST(Tiering, B20_ASharedBeginningIsStoredOnce) {
+  TieredWorld t;
+  const Tokens base = tokens_of(1, 4 * kBlock);
+  t.ask(base + tokens_of(2, kBlock), {.session = "one"}, 0);
+  const auto before = t.tiers->stats().host.blocks;
+  t.ask(base + tokens_of(3, kBlock), {.session = "two"}, 0);
+  EXPECT_EQ(t.tiers->stats().host.blocks, before + 1);
+}
+
+TEST(Tiering, B24_OtherNamespacesFindNothing) {
+  TieredWorld t;
+  const Tokens prompt = tokens_of(1, 150);
+  t.ask(prompt);
+  EXPECT_EQ(t.ask(prompt, {.ns = NamespaceId{1}}).reused(), 0);
+}
+
+TEST(Tiering, A5_WithoutCachePromptNothingIsSavedOrRestored) {
+  TieredWorld t;
+  t.ask(tokens_of(1, 150), {.cache_prompt = false});
+  EXPECT_EQ(t.tiers->stats().host.blocks, 0U);
+  t.ask(tokens_of(1, 150));
+  t.ask(tokens_of(2, 150));
+  EXPECT_EQ(t.ask(tokens_of(1, 150), {.cache_prompt = false}).reused(), 0);
+}
+
+TEST(Tiering, B20_ARestartFindsSessionsOfBefore) {
+  tier::TempFolder dir;
+  const Tokens prompt = tokens_of(1, 100);
+  Tokens next;
+  {
+    TieredWorld t(in(dir.path()));
+    t.ask(prompt, {.session = "one"});
+    next = t.world.next_turn(prompt, 4, tokens_of(3, 5));
+    const tier::FlushResult flushed = t.flush();
+    EXPECT_GT(t.tiers->stats().disk.blocks, 0U);
+    EXPECT_EQ(flushed.failed, 0U);
+  }
+  TieredWorld t(in(dir.path()));
+  const Report report = t.ask(next, {.session = "one"});
+  EXPECT_EQ(report.computed, 5 + 1);
+  EXPECT_EQ(report.reused_disk, static_cast<TokenPos>(next.size()) - report.computed);
+  EXPECT_EQ(report.source, kv::Source::disk);
+}
+
+TEST(Tiering, B20_AnotherFingerprintFindsNothing) {
+  tier::TempFolder dir;
+  {
+    TieredWorld t(in(dir.path()));
+    t.ask(tokens_of(1, 100), {.session = "one"});
+    t.flush();
+  }
+  ManualClock clock;
+  obs::Metrics metrics;
+  const auto tiers =
+      *tier::Tiers::open({.host_bytes_max = 1U << 20U, .disk = in(dir.path()), .block_tokens = kBlock}, clock, metrics);
+  World other({.n_cells = 200, .n_seqs = 8, .n_batch = 64},
+              {.n_slots = 2, .tier = {.tiers = tiers.get(), .fingerprint = "another model"}});
+  EXPECT_EQ(other.ask(tokens_of(1, 100), {.session = "one"}).reused(), 0);
+}
+
+TEST(Tiering, OneShotPromptsAreWrittenOnlyOnceTheyAreShared) {
+  tier::TempFolder dir;
+  TieredWorld t(in(dir.path()));
+  t.ask(tokens_of(1, 100));
+  EXPECT_EQ(t.flush().blocks, 0U);
+  EXPECT_EQ(t.tiers->stats().disk.blocks, 0U);
+  t.ask(tokens_of(1, 100) + tokens_of(2, 10), {.session = "one"});
+  t.flush();
+  EXPECT_GE(t.tiers->stats().disk.blocks, 100U / kBlock);
+}
+
+TEST(Tiering, B18_APausedRequestComesBackWithoutComputingAgain) {
+  TieredWorld t;
+  const auto a = t.world.submit(tokens_of(1, 90), {.session = "a"}, 60);
+  const auto b = t.world.submit(tokens_of(2, 90), {.session = "b"}, 60);
+  t.settle();
+  EXPECT_EQ(a->text, t.world.right_text(tokens_of(1, 90), 60));
+  EXPECT_EQ(b->text, t.world.right_text(tokens_of(2, 90), 60));
+  const std::int32_t pauses = a->report().pauses + b->report().pauses;
+  EXPECT_GT(pauses, 0);
+  // Each prompt once, and after a pause the one token at its end that must be evaluated.
+  EXPECT_LE(a->report().computed + b->report().computed, 180 + pauses);
+}
+
+TEST(Tiering, ExplainSaysWhatTheRequestThenDoes) {
+  TieredWorld t;
+  const Tokens one = tokens_of(1, 150);
+  t.ask(one, {.session = "one"});
+  t.ask(tokens_of(2, 150), {.session = "two"});
+  const Explanation e = t.world.scheduler.explain(one + tokens_of(3, 5), {.session = "one"});
+  const Report report = t.ask(one + tokens_of(3, 5), {.session = "one"});
+  EXPECT_EQ(e.reused, report.reused());
+  EXPECT_EQ(e.computed, report.computed);
+  EXPECT_EQ(e.source, report.source);
+}
+
+TEST(Tiering, ABlockThatCannotBeRestoredIsComputedAndGone) {
+  // The runner of another model refuses the bytes: a block of half the size.
+  TieredWorld t;
+  const Tokens prompt = tokens_of(1, 3 * kBlock + 1);
+  const tier::BlockId root = tier::root_of("model", "0");
+  const Tokens first(prompt.begin(), prompt.begin() + kBlock);
+  const auto wrong = std::make_shared<const std::vector<std::byte>>(std::size_t{8});
+  ASSERT_TRUE(t.tiers->put({tier::id_of(root, first), root, 0, first, wrong}, false));
+  const Report report = t.ask(prompt);
+  EXPECT_EQ(report.computed, 3 * kBlock + 1);
+  EXPECT_EQ(report.reused(), 0);
+  EXPECT_EQ(t.tiers->stats().quarantined, 1U);
+}
+
+}  // namespace
+}  // namespace coppice::sched
