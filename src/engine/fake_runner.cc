@@ -152,6 +152,7 @@ std::vector<std::byte> FakeRunner::save(SeqId id, TokenPos begin, TokenPos end) 
 bool FakeRunner::restore(SeqId id, TokenPos begin, TokenPos end, const Saved& saved) {
   assert(info_.saves_ranges && saved.begin <= begin && begin < end && end <= saved.end && begin == length(id));
   const auto n = static_cast<std::size_t>(saved.end - saved.begin);
+  if (std::exchange(refuse_next_restore_, false)) return false;
   if (saved.bytes.size() != n * sizeof(std::uint64_t) || free_.size() < n) return false;
   Seq& s = seq(id);
   for (TokenPos pos = begin; pos < end; ++pos) {

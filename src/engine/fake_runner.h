@@ -55,6 +55,7 @@ class FakeRunner final : public Runner {
   std::uint64_t tokens_evaluated() const { return tokens_evaluated_; }
   std::uint64_t tokens_restored() const { return tokens_restored_; }
   void fail_next_decode(DecodeStatus status) { fail_next_ = status; }
+  void refuse_next_restore() { refuse_next_restore_ = true; }
   std::function<void(std::span<const BatchItem>)> on_decode;  // sees every batch before it runs
 
   // The `count` tokens that follow `prompt`, computed without any reuse; ends early after kEndOfGeneration.
@@ -88,6 +89,7 @@ class FakeRunner final : public Runner {
   std::vector<std::uint64_t> last_visible_;  // per item of the last batch
   std::uint64_t tokens_evaluated_ = 0, tokens_restored_ = 0;
   DecodeStatus fail_next_ = DecodeStatus::ok;
+  bool refuse_next_restore_ = false;
 };
 
 // Tokens are their own text: token n is rendered as "<n>", tokenize() reads that back, other bytes are their own value.

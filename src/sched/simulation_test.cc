@@ -31,11 +31,17 @@ constexpr std::uint64_t kStepsDefault = 10'000'000;
 
 class Simulation {
  public:
-  Simulation(std::uint64_t seed, const engine::FakeRunnerOptions& runner, int n_slots)
+  // `tier_bytes`: of host memory for blocks of four tokens; 0: no tiers.
+  Simulation(std::uint64_t seed, const engine::FakeRunnerOptions& runner, int n_slots, std::uint64_t tier_bytes)
       : random_(seed),
-        world_(
-            runner,
-            {.n_slots = n_slots, .step_tokens_max = 1 + pick(24), .coalesce_tokens_min = 1 + pick(6), .pools_max = 2}),
+        tiers_(tier_bytes == 0 ? nullptr
+                               : *tier::Tiers::open({.host_bytes_max = tier_bytes, .disk = {}, .block_tokens = 4},
+                                                    tier_clock_, tier_metrics_)),
+        world_(runner, {.n_slots = n_slots,
+                        .step_tokens_max = 1 + pick(24),
+                        .coalesce_tokens_min = 1 + pick(6),
+                        .pools_max = 2,
+                        .tier = {.tiers = tiers_.get(), .fingerprint = "simulated"}}),
         n_slots_(n_slots) {}
 
   void run(std::uint64_t steps) {
@@ -46,6 +52,7 @@ class Simulation {
       if (pick(200) == 0) {
         world_.runner.fail_next_decode(pick(2) ? engine::DecodeStatus::failed : engine::DecodeStatus::no_cells);
       }
+      if (pick(300) == 0) world_.runner.refuse_next_restore();
       step();
     }
     while (!world_.scheduler.idle()) step();
@@ -56,16 +63,19 @@ class Simulation {
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
     std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
-                  pins_refused = 0, folded = 0, evicted = 0;
+                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
       from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
       folded += c.folded, evicted += c.evicted;
+      restored += c.restored, quarantined += c.quarantined;
     }
   };
   Counts counts() {
     counts_.folded = static_cast<std::uint64_t>(world_.metrics.cells_folded.Value());
     counts_.evicted = static_cast<std::uint64_t>(world_.metrics.sequences_evicted.Value());
+    counts_.restored = world_.runner.tokens_restored();
+    if (tiers_) counts_.quarantined = tiers_->stats().quarantined;
     return counts_;
   }
 
@@ -207,6 +217,9 @@ class Simulation {
   }
 
   std::mt19937_64 random_;
+  ManualClock tier_clock_;
+  obs::Metrics tier_metrics_;
+  std::unique_ptr<tier::Tiers> tiers_;
   World world_;
   int n_slots_;
   std::vector<Open> open_;
@@ -233,14 +246,14 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
                            .rewind = GetParam(),
                            .window = 8,
                            .eog_one_in = 20},
-                          n_slots);
+                          n_slots, part % 2 == 0 ? 0 : 8000 * part);
     simulation.run(steps / 6);
     counts.add(simulation.counts());
   }
   std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
             << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
             << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
-            << '\n';
+            << " restored=" << counts.restored << " quarantined=" << counts.quarantined << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);
@@ -252,6 +265,8 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   EXPECT_GT(counts.evicted, 0U);
   if (GetParam() == engine::Rewind::anywhere) {
     EXPECT_GT(counts.folded, 0U);
+    EXPECT_GT(counts.restored, 0U);
+    EXPECT_GT(counts.quarantined, 0U);
   }
 }
 

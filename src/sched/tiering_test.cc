@@ -1,6 +1,8 @@
 // KV that left the cells comes back from the tiers (spec B18, B20), and never wrongly: every answer is checked.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "sched/test_world.h"
 #include "tier/tiers_test_support.h"
 
@@ -178,6 +180,32 @@ TEST(Tiering, ExplainSaysWhatTheRequestThenDoes) {
   EXPECT_EQ(e.reused, report.reused());
   EXPECT_EQ(e.computed, report.computed);
   EXPECT_EQ(e.source, report.source);
+}
+
+// Servers that come and go on one folder, each stopped at any moment; whatever the next one finds must be right.
+TEST(Tiering, C_NoRestartGivesAWrongAnswer) {
+  tier::TempFolder dir;
+  std::mt19937 random(7);
+  const auto pick = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  TokenPos from_disk = 0;
+  for (int life = 0; life < 20; ++life) {
+    TieredWorld t(in(dir.path()), 20'000);
+    std::vector<std::pair<std::shared_ptr<Outcome>, Tokens>> open;
+    for (int i = 0; i < 12; ++i) {
+      const Tokens prompt = tokens_of(pick(4), 40 + pick(60)) + tokens_of(10 + pick(3), pick(40));
+      open.emplace_back(t.world.submit(prompt, {.session = pick(2) == 0 ? "s" : ""}, 5), prompt);
+      for (int steps = pick(12); steps > 0; --steps) t.world.scheduler.step();
+    }
+    if (pick(3) == 0) t.flush();
+    if (pick(3) != 0) t.settle();
+    for (const auto& [outcome, prompt] : open) {
+      if (!outcome->finished) continue;
+      EXPECT_EQ(outcome->text, t.world.right_text(prompt, 5));
+      from_disk += outcome->report().reused_disk;
+    }
+    t.world.scheduler.fail_all({ErrorKind::unavailable, "stopped", {}}, false);
+  }
+  EXPECT_GT(from_disk, 0);
 }
 
 TEST(Tiering, ABlockThatCannotBeRestoredIsComputedAndGone) {
