@@ -15,8 +15,9 @@ namespace coppice::api {
 // Immutable after construction, safe from any thread.
 class Keyring {
  public:
-  // No keys: everybody may ask.
-  explicit Keyring(const std::vector<std::string>& keys);
+  // No keys: everybody may ask. `secret`: what namespaces are made with, so that those of the disk's blocks are found
+  // again after a restart; empty: a new one.
+  explicit Keyring(const std::vector<std::string>& keys, std::string_view secret = {});
 
   // The API key of the request ("Authorization: Bearer KEY" or "x-api-key: KEY"), or "" when none are configured:
   // clients then send whatever they like, and an unchecked word must not split their KV. Errors: unauthorized. The
@@ -24,8 +25,7 @@ class Keyring {
   Result<std::string> authorize(const HttpRequest& request) const;
 
   // The isolation domain of a key from authorize() and the request's cache_salt; both empty: the default domain, 0.
-  // A keyed hash with a secret of this process, so that no client can look for two salts that meet. It is therefore
-  // different in every process: never store it.
+  // A keyed hash with a secret, so that no client can look for two salts that meet.
   NamespaceId namespace_of(std::string_view key, std::string_view cache_salt) const;
 
  private:

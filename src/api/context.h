@@ -13,7 +13,7 @@ namespace coppice::api {
 struct Context {
   explicit Context(Services wired)
       : services(std::move(wired)),
-        keyring(services.api_keys),
+        keyring(services.api_keys, services.namespace_secret),
         responses(std::make_unique<ResponseStore>(services.limits.stored_responses_max,
                                                   services.limits.stored_responses_bytes_max, services.metrics)),
         turn_digests(services.limits.turn_digests_max),

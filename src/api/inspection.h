@@ -16,14 +16,17 @@
 namespace coppice::api {
 
 using Wording = std::function<HttpResponse()>;
-using Inspection = std::function<Wording(sched::Inspector&)>;
+using OnWorded = std::function<void(Wording)>;
+// Gives its wording once, at once or later, on the engine thread.
+using Inspection = std::function<void(sched::Inspector&, const OnWorded& answer)>;
 
 // look: Result<T>(sched::Inspector&). word: Json(const T&).
 template <class Look, class Word>
 Inspection inspection(Look look, Word word) {
-  return [look = std::move(look), word = std::move(word)](sched::Inspector& inspector) -> Wording {
-    return
-        [word, found = look(inspector)] { return found ? json_response(word(*found)) : error_response(found.error()); };
+  return [look = std::move(look), word = std::move(word)](sched::Inspector& inspector, const OnWorded& answer) {
+    answer([word, found = look(inspector)] {
+      return found ? json_response(word(*found)) : error_response(found.error());
+    });
   };
 }
 
@@ -41,7 +44,9 @@ inline Json deleted_json(TokenPos cells_freed) { return {{"deleted", true}, {"ce
 // Answers the client later. If it has gone by then, nobody hears of it.
 inline void run_inspection(sched::Engine& engine, Inspection inspection, std::shared_ptr<Responder> responder) {
   engine.inspect([inspection = std::move(inspection), responder = std::move(responder)](sched::Inspector& inspector) {
-    responder->post([responder, wording = inspection(inspector)] { responder->send(wording()); });
+    inspection(inspector, [responder](Wording wording) {
+      responder->post([responder, wording = std::move(wording)] { responder->send(wording()); });
+    });
   });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "api/anthropic_routes.h"
+#include "api/cache_routes.h"
 #include "api/call.h"
 #include "api/completion_routes.h"
 #include "api/errors.h"
@@ -78,6 +79,8 @@ constexpr Route kRoutes[] = {
     {.method = "DELETE", .path = "/v1/sessions/{name}", .inspect = delete_session},
     {.method = "POST", .path = "/v1/explain", .inspect = post_explain},
     {.method = "GET", .path = "/v1/tree", .inspect = get_tree},
+    {.method = "GET", .path = "/v1/cache", .inspect = get_cache},
+    {.method = "POST", .path = "/v1/cache/flush", .inspect = post_cache_flush},
 };
 
 constexpr std::string_view kName = "{name}";

@@ -54,6 +54,7 @@ struct Services {
   ModelFacts model;
   Limits limits;
   std::vector<std::string> api_keys;  // empty: none needed
+  std::string namespace_secret;       // see Keyring; empty: a new one
   std::int32_t default_n_predict = -1;
   bool default_cache_prompt = true;
   bool endpoint_slots = true, endpoint_metrics = true;

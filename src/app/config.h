@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,11 @@ struct Config {
   std::int32_t prefill_chunk = 0;  // tokens; 0: the model's n_ubatch
   std::int32_t shutdown_grace_s = 3;
   std::int32_t n_sequences = 0;  // KV sequences held at most: slots, parked prefixes, pools; 0: chosen by the model
-  std::string pool_file;         // pools to compute at start-up; empty: none
+  std::optional<std::uint64_t> cache_ram_bytes;  // host tier; none: a quarter of the memory, at most 8 GiB
+  std::string cache_disk;                        // folder of the disk tier; empty: none
+  std::uint64_t cache_disk_bytes_max = std::uint64_t{32} << 30;
+  std::uint64_t cache_disk_bytes_per_hour_max = 0;  // 0: no limit
+  std::string pool_file;                            // pools to compute at start-up; empty: none
   std::string log_level = "info";
   bool log_level_given = false;
 

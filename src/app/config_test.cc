@@ -115,10 +115,14 @@ TEST(Config, MistakesAreNamed) {
   EXPECT_THAT(refused({"--body-limit", "3 pounds"}), HasSubstr("512MiB"));
   EXPECT_THAT(refused({"--log-level", "loud"}), HasSubstr("debug, info, warn, error"));
   EXPECT_THAT(refused({"-m"}), HasSubstr("-m needs a value"));
-  EXPECT_THAT(refused({"--cache-ram", "8GiB"}), HasSubstr("only value is 0"));
-  EXPECT_THAT(refused({"--cache-disk", "/tmp"}), HasSubstr("only value is 0"));
+  EXPECT_THAT(refused({"--cache-ram", "much"}), HasSubstr("512MiB"));
+  EXPECT_THAT(refused({"--cache-ram", "8192"}), HasSubstr("8192MiB")) << "as llama-server has it";
   EXPECT_THAT(refused({"--context-shift"}), HasSubstr("--context-shift: "));
-  EXPECT_EQ(parsed({"--cache-ram", "0", "-cram", "0MiB"}).llama_args.size(), 0U);
+  const Command cached = parsed({"-cram", "2GiB", "--cache-disk", "/cache", "--cache-disk-size", "1TiB"});
+  EXPECT_EQ(cached.llama_args.size(), 0U);
+  EXPECT_EQ(cached.config.cache_ram_bytes, std::uint64_t{2} << 30U);
+  EXPECT_EQ(cached.config.cache_disk, "/cache");
+  EXPECT_EQ(cached.config.cache_disk_bytes_max, std::uint64_t{1} << 40U);
 }
 
 TEST(Config, FlagsWithoutEffectLeaveANote) {

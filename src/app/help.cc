@@ -112,7 +112,8 @@ std::string serve_help() {
   out += "\nServing\n";
   for (const Familiar& f : kFamiliarServing) out += entry(f.names, f.env, f.default_text, f.help);
   out += group("Serving");
-  out += "\nLimits (a SIZE is bytes, or like 512MiB, 8GiB)\n" + group("Limits");
+  out += "\nCache (a SIZE is bytes, or like 512MiB, 8GiB)\n" + group("Cache");
+  out += "\nLimits\n" + group("Limits");
   out += "\nInformation\n" + group("Information");
   out +=
       "\nAll of llama-server's options for the model, devices, context, KV, templates, adapters and sampling work "

@@ -43,9 +43,20 @@ Result<void> set_log_level(Command& command, std::string_view text, bool) {
   return {};
 }
 
-Result<void> no_tier_yet(Command&, std::string_view text, bool) {
-  if (auto size = parse_size(text); size && *size == 0) return {};
-  return invalid("KV is kept on the device alone in this version; the only value is 0");
+Result<void> store_bytes(std::uint64_t& to, std::string_view text) {
+  auto size = parse_size(text);
+  if (!size) return std::unexpected(size.error());
+  to = *size;
+  return {};
+}
+
+// llama-server counts it in MiB, so a small number without a unit is most likely one of its.
+Result<void> set_cache_ram(Command& command, std::string_view text, bool) {
+  constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
+  std::uint64_t& bytes = command.config.cache_ram_bytes.emplace();
+  if (auto stored = store_bytes(bytes, text); !stored) return stored;
+  if (bytes == 0 || bytes >= kLeast) return {};
+  return invalid(fmt::format("'{0}' is {0} bytes, too few for any KV; with a unit it is {0}MiB", text));
 }
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
@@ -180,27 +191,40 @@ const std::vector<OwnFlag> kOwnFlags = {
              "running and for pools. More keep more conversations warm at once. 0: as the model allows, up to 256.",
      .apply = [](Command& to, std::string_view v,
                  bool) { return store_int(to.config.n_sequences, v, 0, kSequencesMax); }},
-    {.group = "Limits",
+    {.group = "Cache",
      .names = {"-cram", "--cache-ram"},
      .value_hint = "SIZE",
      .env = "COPPICE_CACHE_RAM",
-     .default_text = "0",
-     .help = "KV kept in RAM beside the device. Not in this version: 0 is the only value.",
-     .apply = no_tier_yet},
-    {.group = "Limits",
+     .default_text = "1/4 of RAM, at most 8GiB",
+     .help = "KV kept in RAM beside the device, so that what was evicted comes back without being computed again. 0: "
+             "none.",
+     .apply = set_cache_ram},
+    {.group = "Cache",
      .names = {"--cache-disk"},
      .value_hint = "DIR",
      .env = "COPPICE_CACHE_DISK",
-     .default_text = "0",
-     .help = "A folder for KV that outlives the server. Not in this version: 0 is the only value.",
-     .apply = no_tier_yet},
-    {.group = "Limits",
+     .default_text = "none",
+     .help = "A folder for KV that outlives the server: sessions and pools of before are warm after a restart. One "
+             "server at a time. Needs --cache-ram to be more than 0.",
+     .apply = [](Command& to, std::string_view v, bool) -> Result<void> {
+       to.config.cache_disk = v;
+       return {};
+     }},
+    {.group = "Cache",
      .names = {"--cache-disk-size"},
      .value_hint = "SIZE",
      .env = "COPPICE_CACHE_DISK_SIZE",
-     .default_text = "0",
-     .help = "KV kept on disk. Not in this version: 0 is the only value.",
-     .apply = no_tier_yet},
+     .default_text = "32GiB",
+     .help = "The most that the folder may hold; what is worth least goes first.",
+     .apply = [](Command& to, std::string_view v, bool) { return store_bytes(to.config.cache_disk_bytes_max, v); }},
+    {.group = "Cache",
+     .names = {"--cache-disk-rate"},
+     .value_hint = "SIZE",
+     .env = "COPPICE_CACHE_DISK_RATE",
+     .default_text = "no limit",
+     .help = "The most that is written in an hour, to spare the disk. 0: no limit.",
+     .apply = [](Command& to, std::string_view v,
+                 bool) { return store_bytes(to.config.cache_disk_bytes_per_hour_max, v); }},
 
     {.group = "Information",
      .names = {"--log-level"},

@@ -12,6 +12,7 @@
 
 #include "api/router.h"
 #include "app/banner.h"
+#include "app/cache_tiers.h"
 #include "app/loading_gate.h"
 #include "app/progress.h"
 #include "app/warm_pools.h"
@@ -128,24 +129,33 @@ Result<std::unique_ptr<engine::LlamaModel>> load_model(const Config& config, eng
 class Layers {
  public:
   Layers(const Config& config, engine::LlamaModel& model, std::unique_ptr<chat::Templates> templates,
-         const Clock& clock, obs::Metrics& metrics)
-      : turns_({.bytes_max = config.turn_memory_bytes_max}),
+         std::unique_ptr<engine::Runner> runner, CacheTiers tiers, Waker& waker, const Clock& clock,
+         obs::Metrics& metrics)
+      : waker_(waker),
+        tiers_(std::move(tiers)),
+        turns_({.bytes_max = config.turn_memory_bytes_max}),
         tokenizer_(engine::make_llama_tokenizer(model)),
         samplers_(engine::make_llama_sampler_factory(model)),
         templates_(std::move(templates)),
-        loop_(scheduler_options(config), engine::make_llama_runner(model), *tokenizer_, clock, metrics),
-        router_(services(config, model, metrics)) {}
+        loop_(scheduler_options(config, tiers_), std::move(runner), *tokenizer_, clock, metrics),
+        router_(services(config, model, metrics)) {
+    waker_.set([this] { loop_.wake(); });
+  }
+  ~Layers() { waker_.set(nullptr); }
+  Layers(const Layers&) = delete;
+  Layers& operator=(const Layers&) = delete;
 
   sched::EngineLoop& loop() { return loop_; }
   api::Router& router() { return router_; }
 
  private:
-  static sched::SchedulerOptions scheduler_options(const Config& config) {
+  static sched::SchedulerOptions scheduler_options(const Config& config, const CacheTiers& tiers) {
     sched::SchedulerOptions options;
     options.n_slots = config.n_slots;
     options.slot_prompt_similarity = config.slot_prompt_similarity;
     options.step_tokens_max = config.prefill_chunk;
     options.queue_limit = config.queue_limit;
+    options.tier = tiers.options();
     return options;
   }
 
@@ -158,6 +168,7 @@ class Layers {
                            .model = model_facts(config, model.summary()),
                            .limits = {},
                            .api_keys = config.api_keys};
+    if (tiers_.tiers) services.namespace_secret = tiers_.tiers->secret();
     services.limits.sse_ping_interval_s = config.sse_ping_interval_s;
     services.limits.stored_responses_bytes_max = config.response_store_bytes_max;
     services.default_n_predict = config.default_n_predict;
@@ -170,6 +181,8 @@ class Layers {
     return services;
   }
 
+  Waker& waker_;
+  CacheTiers tiers_;  // before the loop, whose scheduler holds leases
   session::TurnMemory turns_;
   std::unique_ptr<engine::Tokenizer> tokenizer_;
   std::unique_ptr<engine::SamplerFactory> samplers_;
@@ -229,7 +242,11 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   if (!templates) return report(templates.error());
   log_late_system((*templates)->late_system());
 
-  Layers layers(config, **model, std::move(*templates), clock, metrics);
+  auto runner = engine::make_llama_runner(**model);
+  Waker waker;
+  auto tiers = open_tiers(config, **model, runner->info(), clock, metrics, waker);
+  if (!tiers) return report(tiers.error());
+  Layers layers(config, **model, std::move(*templates), std::move(runner), *std::move(tiers), waker, clock, metrics);
   auto pools = api::read_pools(*pool_file, layers.router().context()->services);
   if (!pools) {
     return report({pools.error().kind, "--pool " + config.pool_file + ": " + pools.error().message, {}});

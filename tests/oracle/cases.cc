@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace coppice::oracle {
 namespace {
 
@@ -157,6 +159,61 @@ Logits end_evicted(Subject& s, const Prompt& p) {
   return tail(s, a, p, p.shared);
 }
 
+// Takes [begin, end) of `from` into `to` by way of saved bytes, `step` tokens at a time.
+void by_bytes(Subject& s, SeqId from, SeqId to, TokenPos end, TokenPos step) {
+  EXPECT_TRUE(s.runner().info().saves_ranges);
+  std::vector<std::vector<std::byte>> saved;
+  for (TokenPos at = 0; at < end; at += step) saved.push_back(s.runner().save(from, at, std::min(at + step, end)));
+  s.runner().clear(from);
+  for (std::size_t i = 0; i < saved.size(); ++i) {
+    const TokenPos begin = static_cast<TokenPos>(i) * step, last = std::min(begin + step, end);
+    EXPECT_TRUE(s.runner().restore(to, begin, last, {begin, last, saved[i]}));
+  }
+}
+
+// Out of the cells and back in, block by block (the tiers).
+Logits saved_and_restored(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  by_bytes(s, a, b, p.shared, Prompt::block_size);
+  return tail(s, b, p, p.shared);
+}
+
+// Other tokens have taken the cells meanwhile.
+Logits restored_into_other_cells(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  s.share(a, c, 0, p.shared);
+  by_bytes(s, a, b, p.shared, 48);
+  s.runner().clear(c);
+  return tail(s, b, p, p.shared);
+}
+
+// Some of it was still in cells, the last block is used in part.
+Logits restored_behind_a_shared_part(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  const TokenPos cut = p.shared / 3, block_end = std::min(p.shared + 5, p.length());
+  s.decode(a, p.tokens, p.shared, block_end);
+  const std::vector<std::byte> block = s.runner().save(a, 0, block_end);
+  s.share(a, b, 0, cut);
+  s.runner().clear(a);
+  EXPECT_TRUE(s.runner().restore(b, cut, p.shared, {0, block_end, block}));
+  return tail(s, b, p, p.shared);
+}
+
+// The bytes of another conversation's block between the right ones.
+Logits foreign_bytes(Subject& s, const Prompt& p) {
+  const TokenPos end = p.block + Prompt::block_size;
+  prefix(s, a, p);
+  s.decode(c, p.foreign, 0, end);
+  const auto before = s.runner().save(a, 0, p.block), wrong = s.runner().save(c, p.block, end);
+  const auto behind = s.runner().save(a, end, p.shared);
+  s.runner().clear(a);
+  s.runner().clear(c);
+  EXPECT_TRUE(s.runner().restore(b, 0, p.block, {0, p.block, before}));
+  EXPECT_TRUE(s.runner().restore(b, p.block, end, {p.block, end, wrong}));
+  EXPECT_TRUE(s.runner().restore(b, end, p.shared, {end, p.shared, behind}));
+  return tail(s, b, p, p.shared);
+}
+
 // The sequence with the highest id.
 Logits last_sequence(Subject& s, const Prompt& p) {
   const SeqId last(s.runner().info().n_seqs - 1);
@@ -217,6 +274,9 @@ const std::vector<Case>& valid_cases() {
       {"end evicted", rewind, false, end_evicted},
       {"prefix folded", any_range, false, folded},
       {"middle folded", any_range, false, folded_in_the_middle},
+      {"saved and restored", any_range, false, saved_and_restored},
+      {"restored, other cells", any_range, false, restored_into_other_cells},
+      {"restored in part", any_range, false, restored_behind_a_shared_part},
   };
   return all;
 }
@@ -227,6 +287,7 @@ const std::vector<Case>& controls() {
       {"foreign block", Needs::nothing, false, foreign_block},
       {"shifted by one", Needs::nothing, false, shifted},
       {"one token changed", Needs::nothing, false, one_token_changed},
+      {"foreign bytes", Needs::any_range, false, foreign_bytes},
   };
   return all;
 }

@@ -77,7 +77,9 @@ TEST_P(ReuseOracle, C_ReuseGivesTheLogitsOfAColdRun) {
     worst = std::max(worst, error);
   }
   double best = 1;
-  for (const Case& c : controls()) best = std::min(best, measure(c));
+  for (const Case& c : controls()) {
+    if (can_do(c.needs, subject_->rewind())) best = std::min(best, measure(c));
+  }
   std::printf("| %-12s | worst valid %.1e, best control %.1e: %.0f times |\n", GetParam().name, worst, best,
               best / worst);
   EXPECT_LT(worst, 1e-3) << "rounding level";

@@ -1,0 +1,117 @@
+// The host and the disk tier on the real server (spec B18, B20, B21).
+#include <csignal>
+
+#include "support.h"
+
+namespace coppice::http_test {
+namespace {
+
+constexpr std::chrono::seconds kLong{60};
+
+class Tiers : public ServerTest {
+ protected:
+  // Room for one of the conversations below at a time.
+  void serve_small(std::vector<std::string> more) {
+    more.insert(more.end(), {"-c", "1024", "-np", "2"});
+    serve(more);
+  }
+  Json ask(const Tokens& prompt, const std::string& session) {
+    Json body = greedy(prompt, 8);
+    body["session_id"] = session;
+    const Json answer = client().post("/completion", body).json();
+    EXPECT_TRUE(answer.contains("coppice")) << answer.dump();
+    return answer;
+  }
+  static int computed(const Json& answer) { return answer["coppice"]["computed"].get<int>(); }
+  static std::string source(const Json& answer) { return answer["coppice"]["source"].get<std::string>(); }
+
+  const Tokens one_ = random_tokens(1, 700), two_ = random_tokens(2, 700);
+  const Tokens more_ = random_tokens(3, 5);
+  TempDir dir_;
+};
+
+TEST_F(Tiers, B18_AnEvictedConversationIsNotComputedAgain) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-ram", "64MiB"}));
+  ask(one_, "one");
+  ask(two_, "two");
+  const Json again = ask(joined(one_, more_), "one");
+  EXPECT_EQ(computed(again), length(more_));
+  EXPECT_EQ(source(again), "host");
+  EXPECT_GT(client().get("/v1/cache").json()["host"]["blocks"].get<int>(), 0);
+  EXPECT_GE(metric("coppice_tier_bytes{tier=\"host\"}"), 1.0);
+}
+
+TEST_F(Tiers, B18_WithoutTiersItIs) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-ram", "0"}));
+  ask(one_, "one");
+  ask(two_, "two");
+  EXPECT_GT(computed(ask(joined(one_, more_), "one")), 300);
+}
+
+TEST_F(Tiers, B20_WarmAfterSigterm) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  const Json before = ask(one_, "one");
+  stop();
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  const Json after = ask(joined(one_, more_), "one");
+  EXPECT_EQ(computed(after), length(more_));
+  EXPECT_EQ(source(after), "disk");
+}
+
+TEST_F(Tiers, B20_WarmAfterKill9) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  ask(one_, "one");
+  const Json flushed = client().post("/v1/cache/flush", Json::object()).json();
+  EXPECT_EQ(flushed["failed"], 0) << flushed.dump();
+  server().program().signal(SIGKILL);
+  ASSERT_TRUE(server().program().wait(kLong).has_value());
+  server_.reset();
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  EXPECT_EQ(computed(ask(joined(one_, more_), "one")), length(more_));
+}
+
+TEST_F(Tiers, B20_OtherSettingsFindNothing) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  ask(one_, "one");
+  stop();
+  for (const auto& changed : std::vector<std::vector<std::string>>{{"-ctk", "q8_0"}, {"--rope-freq-base", "9000"}}) {
+    std::vector<std::string> args = changed;
+    args.insert(args.end(), {"--cache-disk", dir_.path().string()});
+    ASSERT_NO_FATAL_FAILURE(serve_small(args));
+    EXPECT_EQ(computed(ask(one_, "one")), length(one_)) << changed[0];
+    stop();
+  }
+}
+
+TEST_F(Tiers, B24_KeysAreApartAfterARestartToo) {
+  const std::vector<std::string> args = {"--cache-disk", dir_.path().string(), "--api-key", "alpha,beta"};
+  const auto as = [&](const char* key) {
+    Json body = greedy(one_, 8);
+    return client().post("/completion", body, {{"Authorization", std::string("Bearer ") + key}}).json();
+  };
+  ASSERT_NO_FATAL_FAILURE(serve_small(args));
+  as("alpha");
+  Json body = greedy(joined(one_, more_), 8);  // shared by two prompts: written to the disk
+  body["session_id"] = "s";
+  client().post("/completion", body, {{"Authorization", "Bearer alpha"}});
+  stop();
+  ASSERT_NO_FATAL_FAILURE(serve_small(args));
+  EXPECT_EQ(computed(as("beta")), length(one_));
+  EXPECT_EQ(computed(as("alpha")), 1);
+}
+
+TEST_F(Tiers, ASecondServerOnTheFolderSaysSo) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  Program second({"serve", "--port", "0", "--cache-disk", dir_.path().string()});
+  EXPECT_EQ(second.wait(kLong), std::optional(1));
+  EXPECT_NE(second.standard_error().find(dir_.path().string()), std::string::npos) << second.standard_error();
+}
+
+TEST_F(Tiers, AFolderThatCannotBeMadeIsRefused) {
+  Program program({"serve", "--port", "0", "--cache-disk", "/proc/nothing/here"});
+  EXPECT_EQ(program.wait(kLong), std::optional(1));
+  EXPECT_NE(program.standard_error().find("/proc/nothing/here"), std::string::npos) << program.standard_error();
+}
+
+}  // namespace
+}  // namespace coppice::http_test
