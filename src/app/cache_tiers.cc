@@ -20,8 +20,8 @@ std::uint64_t default_host_bytes() {
 
 }  // namespace
 
-Result<CacheTiers> open_tiers(const Config& config, const engine::LlamaModel& model, const engine::RunnerInfo& runner,
-                              const Clock& clock, obs::Metrics& metrics, Waker& waker) {
+Result<std::unique_ptr<tier::Tiers>> open_tiers(const Config& config, const Clock& clock, obs::Metrics& metrics,
+                                                Waker& waker) {
   tier::Options options;
   options.host_bytes_max = config.cache_ram_bytes.value_or(default_host_bytes());
   options.wake = [&waker] { waker.wake(); };
@@ -31,7 +31,19 @@ Result<CacheTiers> open_tiers(const Config& config, const engine::LlamaModel& mo
     options.disk->bytes_max = config.cache_disk_bytes_max;
     options.disk->bytes_per_hour_max = config.cache_disk_bytes_per_hour_max;
   }
-  if (options.host_bytes_max == 0 && !options.disk) return CacheTiers{};
+  if (options.host_bytes_max == 0 && !options.disk) return nullptr;
+  auto tiers = tier::Tiers::open(options, clock, metrics);
+  if (!tiers) return std::unexpected(tiers.error());
+  const tier::Stats stats = (*tiers)->stats();
+  obs::log_info("cache tiers", "ram={} disk={} disk_held={} disk_blocks={}", human_bytes(options.host_bytes_max),
+                options.disk ? human_bytes(options.disk->bytes_max) : "none", human_bytes(stats.disk.bytes),
+                stats.disk.blocks);
+  return *std::move(tiers);
+}
+
+Result<CacheTiers> tiers_for(std::unique_ptr<tier::Tiers> tiers, const engine::LlamaModel& model,
+                             const engine::RunnerInfo& runner) {
+  if (tiers == nullptr) return CacheTiers{};
   if (!runner.saves_ranges) {
     obs::log_warn("no cache tiers", "reason=\"the memory of this model ({}) cannot be saved in parts\"",
                   model.summary().architecture);
@@ -39,13 +51,7 @@ Result<CacheTiers> open_tiers(const Config& config, const engine::LlamaModel& mo
   }
   auto fingerprint = engine::kv_fingerprint(model);
   if (!fingerprint) return std::unexpected(fingerprint.error());
-  auto tiers = tier::Tiers::open(options, clock, metrics);
-  if (!tiers) return std::unexpected(tiers.error());
-  const tier::Stats stats = (*tiers)->stats();
-  obs::log_info("cache tiers", "ram={} disk={} disk_held={} blocks={}", human_bytes(options.host_bytes_max),
-                options.disk ? human_bytes(options.disk->bytes_max) : "none", human_bytes(stats.disk.bytes),
-                stats.disk.blocks);
-  return CacheTiers{*std::move(tiers), *std::move(fingerprint)};
+  return CacheTiers{std::move(tiers), *std::move(fingerprint)};
 }
 
 }  // namespace coppice::app

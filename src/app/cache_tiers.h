@@ -33,15 +33,20 @@ class Waker {
   std::function<void()> target_;
 };
 
+// Before the model is loaded, which may take minutes: a folder that cannot be used is told at once. Without a wish, a
+// quarter of the machine's memory is the host tier's, at most 8 GiB. Null for none. Errors: ready to be shown.
+Result<std::unique_ptr<tier::Tiers>> open_tiers(const Config& config, const Clock& clock, obs::Metrics& metrics,
+                                                Waker& waker);
+
 struct CacheTiers {
   std::unique_ptr<tier::Tiers> tiers;  // null: none
   std::string fingerprint;
   sched::TierOptions options() const { return {.tiers = tiers.get(), .fingerprint = fingerprint}; }
 };
 
-// Without a wish, a quarter of the machine's memory is the host tier's, at most 8 GiB. None where the model's memory
-// cannot save ranges; that is logged. Errors: ready to be shown.
-Result<CacheTiers> open_tiers(const Config& config, const engine::LlamaModel& model, const engine::RunnerInfo& runner,
-                              const Clock& clock, obs::Metrics& metrics, Waker& waker);
+// None where the model's memory cannot save ranges; that is logged. Errors: internal, when the model's file cannot be
+// read.
+Result<CacheTiers> tiers_for(std::unique_ptr<tier::Tiers> tiers, const engine::LlamaModel& model,
+                             const engine::RunnerInfo& runner);
 
 }  // namespace coppice::app

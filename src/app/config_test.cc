@@ -53,7 +53,7 @@ TEST(Config, DefaultsAreThoseOfTheHelp) {
   // Each default that the table prints is what parsing it gives.
   Command again;
   for (const OwnFlag& flag : own_flags()) {
-    if (!flag.takes_value() || flag.default_text == "-ub") continue;
+    if (!flag.takes_value() || flag.default_text == "-ub" || flag.default_text.contains("of RAM")) continue;
     EXPECT_TRUE(flag.apply(again, flag.default_text, true).has_value()) << flag.names.front();
   }
   const Config fresh;

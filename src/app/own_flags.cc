@@ -221,7 +221,7 @@ const std::vector<OwnFlag> kOwnFlags = {
      .names = {"--cache-disk-rate"},
      .value_hint = "SIZE",
      .env = "COPPICE_CACHE_DISK_RATE",
-     .default_text = "no limit",
+     .default_text = "0",
      .help = "The most that is written in an hour, to spare the disk. 0: no limit.",
      .apply = [](Command& to, std::string_view v,
                  bool) { return store_bytes(to.config.cache_disk_bytes_per_hour_max, v); }},

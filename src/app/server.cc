@@ -147,6 +147,7 @@ class Layers {
 
   sched::EngineLoop& loop() { return loop_; }
   api::Router& router() { return router_; }
+  sched::TierOptions tier_options() const { return tiers_.options(); }
 
  private:
   static sched::SchedulerOptions scheduler_options(const Config& config, const CacheTiers& tiers) {
@@ -233,6 +234,9 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   if (!server) return report(server.error());
   (*server)->start();
 
+  Waker waker;
+  auto opened = open_tiers(config, clock, metrics, waker);
+  if (!opened) return report(opened.error());
   auto model = load_model(config, std::move(llama), clock, signals);
   if (!model) {
     if (signals.interrupted()) return 128 + signals.received();
@@ -243,8 +247,7 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   log_late_system((*templates)->late_system());
 
   auto runner = engine::make_llama_runner(**model);
-  Waker waker;
-  auto tiers = open_tiers(config, **model, runner->info(), clock, metrics, waker);
+  auto tiers = tiers_for(*std::move(opened), **model, runner->info());
   if (!tiers) return report(tiers.error());
   Layers layers(config, **model, std::move(*templates), std::move(runner), *std::move(tiers), waker, clock, metrics);
   auto pools = api::read_pools(*pool_file, layers.router().context()->services);
@@ -252,9 +255,11 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
     return report({pools.error().kind, "--pool " + config.pool_file + ": " + pools.error().message, {}});
   }
 
+  const auto kept_pools = sched::pool_records(layers.tier_options());
   layers.loop().start();
   // First in line, before any client.
-  if (auto started = start_warm_pools(*layers.router().context(), *pools); !started) return report(started.error());
+  if (auto started = start_warm_pools(*layers.router().context(), *pools, kept_pools); !started)
+    return report(started.error());
   gate.open(layers.router());
   std::cout << banner(banner_facts(config, (*model)->summary(), (*server)->port())) << std::flush;
 

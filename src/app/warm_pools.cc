@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <utility>
 
+#include "api/prompts.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_text.h"
@@ -77,22 +79,37 @@ Result<std::vector<Json>> load_pool_file(const std::string& path) {
   return pools;
 }
 
-Result<void> start_warm_pools(const api::Context& context, const std::vector<api::PoolFields>& pools) {
+Result<void> start_warm_pools(const api::Context& context, const std::vector<api::PoolFields>& pools,
+                              const std::vector<sched::PoolRecord>& kept) {
   const api::Services& services = context.services;
   const std::vector<std::string> keys = services.api_keys.empty() ? std::vector<std::string>{""} : services.api_keys;
   std::vector<sched::Request> requests;
+  const auto add = [&](std::shared_ptr<const Tokens> prompt, NamespaceId ns, sched::PoolSpec spec) -> Result<void> {
+    auto sampler = services.samplers.make(Json::object(), {});
+    if (!sampler) return std::unexpected(sampler.error());
+    sched::Request& request = requests.emplace_back();
+    request.id = services.engine.next_id();
+    request.prompt = std::move(prompt);
+    request.sampler = *std::move(sampler);
+    request.placement.ns = ns;
+    request.make_pool = std::move(spec);
+    request.n_predict = 0;
+    return {};
+  };
   for (const api::PoolFields& pool : pools) {
     const auto prompt = std::make_shared<const Tokens>(pool.tokens);
     for (const std::string& key : keys) {
-      auto sampler = services.samplers.make(Json::object(), {});
-      if (!sampler) return std::unexpected(sampler.error());
-      sched::Request& request = requests.emplace_back();
-      request.id = services.engine.next_id();
-      request.prompt = prompt;
-      request.sampler = *std::move(sampler);
-      request.placement.ns = context.keyring.namespace_of(key, pool.cache_salt);
-      request.make_pool = pool.spec;
-      request.n_predict = 0;
+      auto added = add(prompt, context.keyring.namespace_of(key, pool.cache_salt), pool.spec);
+      if (!added) return added;
+    }
+  }
+  for (const sched::PoolRecord& pool : kept) {
+    const bool replaced = std::ranges::any_of(requests, [&](const sched::Request& made) {
+      return made.placement.ns == pool.ns && made.make_pool->name == pool.name;
+    });
+    if (replaced || !api::check_prompt(pool.tokens, services.model.n_ctx)) continue;
+    if (auto added = add(std::make_shared<const Tokens>(pool.tokens), pool.ns, {.name = pool.name}); !added) {
+      return added;
     }
   }
   std::make_shared<PoolChain>(services.engine, std::move(requests))->next();

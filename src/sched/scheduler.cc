@@ -184,7 +184,7 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
 
 void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
   auto a = release(s);
-  if (a->request.make_pool) residency_.pin(s.id, a->request.placement.ns, *a->request.make_pool);
+  if (a->request.make_pool) pin(*a, s.id);
   if (a->phase == Phase::decoding) a->report.decode += clock_.now() - a->prefilled;
   deliver(std::move(a), stop, std::move(tail));
 }
@@ -209,6 +209,17 @@ void Scheduler::deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail
                                 .report = std::move(report),
                                 .generated = std::move(a->generated),
                                 .end_token = a->end_token});
+}
+
+void Scheduler::pin(const Active& a, SlotId slot) {
+  const PoolSpec& spec = *a.request.make_pool;
+  const NamespaceId ns = a.request.placement.ns;
+  residency_.pin(slot, ns, spec);
+  if (spec.ttl.count() > 0) {
+    tiering_.forget_pool(ns, spec.name);
+  } else {
+    tiering_.record_pool(ns, spec.name, *a.request.prompt);
+  }
 }
 
 void Scheduler::end_early(std::unique_ptr<Active> a, const Error& error) {

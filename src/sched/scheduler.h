@@ -185,6 +185,7 @@ class Scheduler final : public Inspector {
   std::string text_of(const Tokens& tokens) const;
 
   void finish(Slot& slot, StopKind stop, TextDelta tail);
+  void pin(const Active& a, SlotId slot);
   void deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);

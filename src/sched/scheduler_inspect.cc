@@ -199,6 +199,7 @@ Result<TokenPos> Scheduler::drop_pool(NamespaceId ns, const std::string& name) {
   const TokenPos before = sequences().cells().used();
   const SeqId seq = pool->seq();
   residency_.unpin(ns, name);
+  tiering_.forget_pool(ns, name);
   if (residency_.is_parked(seq)) residency_.drop(seq);
   retry_ = true;
   publish_gauges();

@@ -19,6 +19,10 @@ constexpr int kKnownBlocksAtOnce = 128;
 // Namespaces whose root is remembered; beyond, all are computed anew.
 constexpr std::size_t kRootsMax = 4096;
 
+constexpr std::string_view kPoolRecords = "pool";
+
+std::string pool_key(NamespaceId ns, const std::string& name) { return std::to_string(ns.value) + "/" + name; }
+
 void average(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 8; }
 
 }  // namespace
@@ -188,6 +192,28 @@ void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
           .next = 0};
   for (std::int32_t i = 0; i < blocks_max && advance(job); ++i) {
   }
+}
+
+void Tiering::record_pool(NamespaceId ns, const std::string& name, Tokens tokens) {
+  if (!on()) return;
+  const PoolRecord record{.name = name, .ns = ns, .fingerprint = fingerprint_, .tokens = std::move(tokens)};
+  if (!tiers_->put_record(kPoolRecords, pool_key(ns, name), to_text(record))) {
+    obs::log_warn("pool will not outlive this process", "name=\"{}\" tokens={}", name, record.tokens.size());
+  }
+}
+
+void Tiering::forget_pool(NamespaceId ns, const std::string& name) {
+  if (on()) tiers_->erase_record(kPoolRecords, pool_key(ns, name));
+}
+
+std::vector<PoolRecord> pool_records(const TierOptions& options) {
+  std::vector<PoolRecord> out;
+  if (options.tiers == nullptr) return out;
+  for (const auto& [key, text] : options.tiers->records(kPoolRecords)) {
+    auto record = read_pool_record(text);
+    if (record && record->fingerprint == options.fingerprint) out.push_back(*std::move(record));
+  }
+  return out;
 }
 
 bool Tiering::work() {

@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "obs/metrics.h"
+#include "sched/pool_record.h"
 #include "sched/sequences.h"
 #include "tier/tiers.h"
 
@@ -39,6 +40,9 @@ struct TierHold {
   TokenPos tokens_in_host = 0;     // of those, without reading from the disk
   std::uint64_t blocks_saved = 0;  // Tiering::blocks_saved() then: more may be had now if it has grown
 };
+
+// The pools of before that belong to this model. REQUIRES: no scheduler uses the tiers yet.
+std::vector<PoolRecord> pool_records(const TierOptions& options);
 
 class Tiering {
  public:
@@ -67,6 +71,10 @@ class Tiering {
   // `whole`: the last block too, though it is not full.
   void keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole);
   void keep_now(SeqId seq, std::int32_t blocks_max);
+
+  // Pools without an end are made again by the next start of the server; see pool_records().
+  void record_pool(NamespaceId ns, const std::string& name, Tokens tokens);
+  void forget_pool(NamespaceId ns, const std::string& name);
 
   // One piece of what is to be saved. Whether there was any.
   bool work();

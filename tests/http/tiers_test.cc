@@ -70,6 +70,25 @@ TEST_F(Tiers, B20_WarmAfterKill9) {
   EXPECT_EQ(computed(ask(joined(one_, more_), "one")), length(more_));
 }
 
+TEST_F(Tiers, B20_PoolsAreThereAgainWithoutBeingComputed) {
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  for (const char* name : {"base", "gone"}) {
+    const Tokens& tokens = name == std::string("base") ? one_ : more_;
+    EXPECT_EQ(client().post("/v1/pools", {{"name", name}, {"tokens", tokens}}).status, 201);
+  }
+  EXPECT_EQ(client().request("DELETE", "/v1/pools/gone").status, 200);
+  stop();
+  ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  ASSERT_TRUE(eventually([&] { return client().get("/v1/pools/base").status == 200; }));
+  EXPECT_EQ(client().get("/v1/pools/gone").status, 404);
+  EXPECT_LE(metric("coppice_prompt_tokens_computed_total"), 1.0);
+  Json body = greedy(joined(one_, more_), 8);
+  body["pool"] = "base";
+  const Json answer = client().post("/completion", body).json();
+  EXPECT_EQ(computed(answer), length(more_));
+  EXPECT_EQ(source(answer), "pool");
+}
+
 TEST_F(Tiers, B20_OtherSettingsFindNothing) {
   ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
   ask(one_, "one");

@@ -274,7 +274,7 @@ const std::vector<Case>& valid_cases() {
       {"end evicted", rewind, false, end_evicted},
       {"prefix folded", any_range, false, folded},
       {"middle folded", any_range, false, folded_in_the_middle},
-      {"saved and restored", any_range, false, saved_and_restored},
+      {"saved and restored", any_range, true, saved_and_restored},
       {"restored, other cells", any_range, false, restored_into_other_cells},
       {"restored in part", any_range, false, restored_behind_a_shared_part},
   };
