@@ -18,7 +18,7 @@ build = cmake --build build -j $(jobs) --target
 # GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
 fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
 
-.PHONY: help setup program build serve test test-clients models microbench simulate check format tidy asan tsan clean distclean
+.PHONY: help setup program build serve test test-clients models microbench simulate kill-loop check format tidy asan tsan clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -61,6 +61,12 @@ simulate: ## run the scheduler's simulation for STEPS steps (10,000,000) with ea
 	@$(configure) -DCOPPICE_TESTS=ON
 	@$(build) sched_test
 	@COPPICE_SIM_STEPS=$(or $(STEPS),10000000) $(if $(SEED),COPPICE_SIM_SEED=$(SEED)) build/src/sched_test --gtest_filter='*Simulation*'
+
+kill-loop: ## kill -9 the server ROUNDS times (200) while it writes its cache, and check every answer
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) http_test
+	@COPPICE_KILL_ROUNDS=$(or $(ROUNDS),200) build/tests/http/http_test --gtest_filter='Tiers.C_KilledAtAnyMoment'
 
 check: ## run the style checks alone: format, layers, sizes, text
 	@for check in tests/style/check_*.sh; do bash $$check . || failed=1; done; exit $${failed-0}

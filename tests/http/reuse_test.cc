@@ -15,24 +15,6 @@ constexpr TokenPos kSlack = 80;
 
 TokenPos computed(const Json& answer) { return answer["coppice"]["computed"].get<TokenPos>(); }
 
-// Whether two answers to one prompt go on alike: what is likely in one is as likely in the other. Random prompts leave
-// many tokens nearly equal, so that greedy answers may part over rounding alone; other KV gives other favourites.
-bool agree(const Json& answer, const Json& cold) {
-  const auto top = [](const Json& a) {
-    std::map<Token, double> all;
-    for (const Json& t : a["completion_probabilities"][0]["top_logprobs"]) all[t["id"]] = t["logprob"];
-    return all;
-  };
-  const std::map<Token, double> ours = top(answer), theirs = top(cold);
-  const auto likelier = [](const auto& a, const auto& b) { return a.second < b.second; };
-  for (const auto& [one, other] : {std::pair(&ours, &theirs), std::pair(&theirs, &ours)}) {
-    const auto favourite = std::max_element(one->begin(), one->end(), likelier);
-    const auto there = other->find(favourite->first);
-    if (there == other->end() || std::abs(there->second - favourite->second) > 0.3) return false;
-  }
-  return true;
-}
-
 // A conversation that grows by the answers it gets.
 struct Talk {
   Tokens prompt;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
+#include <map>
 #include <string_view>
 #include <thread>
 
@@ -176,6 +178,22 @@ Events collect(Stream stream) {
   events.done = stream.done();
   events.complete = stream.complete();
   return events;
+}
+
+bool agree(const Json& answer, const Json& cold) {
+  const auto top = [](const Json& a) {
+    std::map<Token, double> all;
+    for (const Json& t : a["completion_probabilities"][0]["top_logprobs"]) all[t["id"]] = t["logprob"];
+    return all;
+  };
+  const std::map<Token, double> ours = top(answer), theirs = top(cold);
+  const auto likelier = [](const auto& a, const auto& b) { return a.second < b.second; };
+  for (const auto& [one, other] : {std::pair(&ours, &theirs), std::pair(&theirs, &ours)}) {
+    const auto favourite = std::max_element(one->begin(), one->end(), likelier);
+    const auto there = other->find(favourite->first);
+    if (there == other->end() || std::abs(there->second - favourite->second) > 0.3) return false;
+  }
+  return true;
 }
 
 }  // namespace coppice::http_test

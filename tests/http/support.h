@@ -60,6 +60,11 @@ Json greedy(const Tokens& prompt, int n_predict);
 // generation is not among the answer's.
 Tokens held_after(const Tokens& prompt, const Json& answer);
 
+// Whether two answers to one prompt go on alike: what is likely in one is as likely in the other. Random prompts leave
+// many tokens nearly equal, so that greedy answers may part over rounding alone; other KV gives other favourites.
+// REQUIRES: both were asked with n_probs.
+bool agree(const Json& answer, const Json& cold);
+
 // Parts of a chat answer.
 std::string content(const Json& answer);
 

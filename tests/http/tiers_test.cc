@@ -1,5 +1,10 @@
 // The host and the disk tier on the real server (spec B18, B20, B21).
+#include <atomic>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <random>
+#include <thread>
 
 #include "support.h"
 
@@ -18,6 +23,7 @@ class Tiers : public ServerTest {
   Json ask(const Tokens& prompt, const std::string& session) {
     Json body = greedy(prompt, 8);
     body["session_id"] = session;
+    body["n_probs"] = 10;
     const Json answer = client().post("/completion", body).json();
     EXPECT_TRUE(answer.contains("coppice")) << answer.dump();
     return answer;
@@ -68,6 +74,43 @@ TEST_F(Tiers, B20_WarmAfterKill9) {
   server_.reset();
   ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
   EXPECT_EQ(computed(ask(joined(one_, more_), "one")), length(more_));
+}
+
+// Killed while requests run and blocks are written; the next start must come up and answer as if nothing was cached.
+// COPPICE_KILL_ROUNDS=N for more (make kill-loop).
+TEST_F(Tiers, C_KilledAtAnyMoment) {
+  const char* wanted = std::getenv("COPPICE_KILL_ROUNDS");
+  const int rounds = wanted != nullptr ? std::atoi(wanted) : 4;
+  std::mt19937 random(static_cast<unsigned>(rounds));
+  const auto pick = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  long reused_from_disk = 0;
+  for (int round = 0; round < rounds && !HasFailure(); ++round) {
+    ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+    for (int i = 0; i < 3; ++i) {
+      const Tokens prompt = joined(first(random_tokens(static_cast<unsigned>(pick(4)), 600), 200 + pick(400)),
+                                   random_tokens(static_cast<unsigned>(100 + pick(1000)), 5));
+      const Json answer = ask(prompt, "s" + std::to_string(pick(3)));
+      reused_from_disk += answer["coppice"]["reused_by_source"]["disk"].get<long>();
+      Json cold = greedy(prompt, 8);
+      cold["cache_prompt"] = false;
+      cold["n_probs"] = 10;
+      EXPECT_TRUE(agree(answer, client().post("/completion", cold).json())) << "round " << round;
+    }
+    std::atomic<bool> over = false;
+    std::thread traffic([&] {
+      Json body = greedy(joined(random_tokens(static_cast<unsigned>(pick(4)), 600), more_), 64);
+      body["session_id"] = "last";
+      client().post("/completion", body);
+      over = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(pick(400)));  // any moment is a good one
+    server().program().signal(SIGKILL);
+    traffic.join();
+    ASSERT_TRUE(over && server().program().wait(kLong).has_value());
+    server_.reset();
+  }
+  std::printf("rounds=%d tokens_from_disk=%ld\n", rounds, reused_from_disk);
+  EXPECT_GT(reused_from_disk, 0);
 }
 
 TEST_F(Tiers, B20_PoolsAreThereAgainWithoutBeingComputed) {
