@@ -44,7 +44,7 @@ class Bar {
 };
 
 int failed(const CacheConsole& console, const Error& error) {
-  console.err << "coppice: " << error.message << std::endl;
+  console.err << "coppice: " << error.message << '\n' << std::flush;
   return kWrong;
 }
 
@@ -211,7 +211,8 @@ int run_cache(const std::vector<std::string>& args, const CacheConsole& console)
   if (!options) {
     const std::string& of = options.error().param;
     console.err << "coppice: " << options.error().message << "\nSee: coppice cache " << of << (of.empty() ? "" : " ")
-                << "--help" << std::endl;
+                << "--help\n"
+                << std::flush;
     return kWrongUsage;
   }
   switch (options->action) {

@@ -39,7 +39,7 @@ struct CacheCommand : tier::DiskTier {
     open();
     put_all(tier::chain_of(tier::kModel, older, 4, 1000));
     flush();
-    now_us = kNowUs - kHourUs - kMinuteUs;
+    now_us = kNowUs - kHourUs - kMinuteUs * 3 / 2;
     put_all(tier::chain_of(tier::kModel, newer, 4, 1000));
     tiers->put_record(tier::kRootRecordKind, tier::hex(tier::kModel), "tiny\x1b[2J model");
     tiers->put_record("session", "a", "text");
@@ -155,7 +155,7 @@ TEST_F(CacheCommand, AFolderInUseIsReadAndNotChanged) {
 TEST_F(CacheCommand, WrongUsageIsStatusTwoAndSaysWhereHelpIs) {
   const std::pair<std::vector<std::string>, const char*> cases[] = {
       {{}, "See: coppice cache --help"},
-      {{"list", "x"}, "See: coppice cache --help"},
+      {{"list", "x"}, "there is no command 'list'\nSee: coppice cache --help"},
       {{"ls"}, "See: coppice cache ls --help"},
       {{"ls", "x", "--nonsense"}, "--nonsense"},
       {{"ls", "x", "--limit", "many"}, "many"},

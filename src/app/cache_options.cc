@@ -1,6 +1,7 @@
 #include "app/cache_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 #include "app/sizes.h"
@@ -49,22 +50,30 @@ void declare(CLI::App& app, CacheOptions& options, Texts& texts) {
     return sub;
   };
   CLI::App* ls = command("ls", "list conversations, the one used last first", CacheAction::ls);
-  ls->add_option("--limit", texts.limit, "how many; 0: all (default: 20)");
+  ls->add_option("--limit", texts.limit, "how many; 0: all (default: 20)")->type_name("N");
   command("stat", "what the folder holds in all", CacheAction::stat);
   CLI::App* verify = command("verify", "read every block and check it", CacheAction::verify);
   verify->add_flag("--repair", options.repair, "remove what is bad, with all that goes on from it");
   CLI::App* prune = command("prune", "remove what was not used for long, and give its bytes back", CacheAction::prune);
-  prune->add_option("--older-than", texts.older_than, "what was last used longer ago than this: 12h, 30d, 2w");
-  prune->add_option("--keep-bytes", texts.keep_bytes,
-                    "of the rest, what was used longest ago, until so much is left: 512MiB, 8GiB");
+  prune->add_option("--older-than", texts.older_than, "what was last used longer ago than this: 12h, 30d, 2w")
+      ->type_name("AGE");
+  prune
+      ->add_option("--keep-bytes", texts.keep_bytes,
+                   "of the rest, what was used longest ago, until so much is left: 512MiB, 8GiB")
+      ->type_name("SIZE");
   CLI::App* out = command("export", "write blocks to one file, to carry them along", CacheAction::export_file);
   out->add_option("FILE", options.file, "the file, which must not be there yet")->required();
   out->add_option("--chain", options.chains, "only this conversation, by (the beginning of) its name in ls; repeatable")
+      ->type_name("NAME")
       ->expected(1)
       ->take_all();
   CLI::App* in = command("import", "take in the blocks of such a file", CacheAction::import_file);
   in->add_option("FILE", options.file, "the file")->required();
   in->add_flag("--mix", options.mix, "also into a folder whose blocks are all of other models");
+}
+
+bool has_command(CLI::App& app, const std::string& name) {
+  return std::ranges::any_of(app.get_subcommands({}), [&](const CLI::App* sub) { return sub->get_name() == name; });
 }
 
 }  // namespace
@@ -76,6 +85,9 @@ Result<CacheOptions> parse_cache(const std::vector<std::string>& args) {
     CLI::App app(kAbout, "coppice cache");
     app.require_subcommand(1);
     declare(app, options, texts);
+    if (!args.empty() && !args.front().starts_with('-') && !has_command(app, args.front())) {
+      return invalid("there is no command '" + args.front() + "'");
+    }
     std::vector<std::string> reversed(args.rbegin(), args.rend());  // as CLI11 wants them
     try {
       app.parse(std::move(reversed));

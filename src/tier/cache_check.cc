@@ -77,6 +77,7 @@ Result<RepairResult> repair_cache(const std::shared_ptr<FileSystem>& files, cons
   if (!*cache) return result;
   result.found = read_all(**cache, progress);
   std::vector<BlockId> bad;
+  bad.reserve(result.found.bad.size());
   for (const BadBlock& block : result.found.bad) bad.push_back(block.id);
   if (auto removed = editor->remove(bad); !removed) return std::unexpected(removed.error());
   result.removed = rows - std::min<std::uint64_t>(rows, editor->size());

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,13 @@ namespace coppice::tier {
 namespace {
 
 constexpr std::uint64_t kBatchBytes = std::uint64_t{32} << 20;  // of payloads, per transaction
+
+// A text of the file's for a terminal, which nothing in it may command.
+std::string printable(std::string_view text) {
+  std::string shown(text.substr(0, 100));
+  std::ranges::replace_if(shown, [](unsigned char c) { return c < 0x20 || c >= 0x7f; }, '?');
+  return shown;
+}
 
 // What has to agree between a file and a folder.
 struct Contents {
@@ -40,7 +48,7 @@ struct Contents {
     for (const std::string& root : roots) {
       const Contents& knows = models.contains(root) ? *this : other;
       const auto model = knows.models.find(root);
-      names.insert(model == knows.models.end() ? "root " + root.substr(0, 16) : model->second);
+      names.insert(model == knows.models.end() ? "root " + root.substr(0, 16) : printable(model->second));
     }
     return names;
   }
@@ -153,7 +161,7 @@ class Intake {
 
 }  // namespace
 
-Result<Imported> import_file(std::shared_ptr<FileSystem> files, const std::string& path, const std::string& dir,
+Result<Imported> import_file(const std::shared_ptr<FileSystem>& files, const std::string& path, const std::string& dir,
                              bool mix, const OnProgress& progress) {
   const auto file = contents_of_file(*files, path, progress);
   if (!file) return std::unexpected(file.error());

@@ -22,7 +22,7 @@ struct Imported {
 // `mix`: take it in although the folder's blocks are all of other models or namespaces.
 // Errors: invalid_request: the file is not whole, of another format, or does not fit the folder; unavailable: a server
 // uses the folder.
-Result<Imported> import_file(std::shared_ptr<FileSystem> files, const std::string& path, const std::string& dir,
+Result<Imported> import_file(const std::shared_ptr<FileSystem>& files, const std::string& path, const std::string& dir,
                              bool mix, const OnProgress& progress);
 
 }  // namespace coppice::tier
