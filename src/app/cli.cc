@@ -1,16 +1,20 @@
 #include "app/cli.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <iostream>
 #include <utility>
 
+#include "app/cache_command.h"
 #include "app/config.h"
 #include "app/help.h"
 #include "app/server.h"
 #include "app/signals.h"
 #include "engine/backends.h"
+#include "obs/log.h"
+#include "tier/disk_index.h"
 
 namespace coppice::app {
 namespace {
@@ -71,11 +75,23 @@ int serve_command(const std::vector<std::string>& args) {
   return serve(std::move(*command));
 }
 
+int cache_command(const std::vector<std::string>& args) {
+  obs::init_log("warn");
+  const SteadyClock clock;
+  return run_cache(args, {.out = std::cout,
+                          .err = std::cerr,
+                          .terminal = ::isatty(STDERR_FILENO) == 1,
+                          .clock = clock,
+                          .now_us = tier::system_us(),
+                          .files = tier::system_files()});
+}
+
 }  // namespace
 
 int run(const std::vector<std::string>& args) {
   const std::string command = args.empty() ? "help" : args.front();
   if (command == "serve") return serve_command({args.begin() + 1, args.end()});
+  if (command == "cache") return cache_command({args.begin() + 1, args.end()});
   if (command == "help" || command == "--help" || command == "-h") return print(program_help());
   if (command == "version" || command == "--version") return print(version_text());
   if (command.starts_with('-'))

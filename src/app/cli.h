@@ -1,4 +1,5 @@
-// The command line: which command, and what it prints. Exit status: 0 success, 1 could not start, 2 wrong usage.
+// The command line: which command, and what it prints. Exit status: 0 success, 1 could not
+// start or something is wrong, 2 wrong usage.
 #pragma once
 
 #include <string>

@@ -14,8 +14,8 @@ constexpr int kBarWidth = 40;
 
 }  // namespace
 
-Progress::Progress(std::ostream& out, const Clock& clock, bool on_terminal)
-    : out_(out), clock_(clock), on_terminal_(on_terminal), begin_(clock.now()) {}
+Progress::Progress(std::ostream& out, const Clock& clock, bool on_terminal, std::string_view what)
+    : out_(out), clock_(clock), on_terminal_(on_terminal), what_(what), begin_(clock.now()) {}
 
 void Progress::show(float share) {
   if (clock_.now() - begin_ < kQuiet) return;
@@ -26,7 +26,7 @@ void Progress::show(float share) {
 
 void Progress::show_bar(int percent) {
   const int done = percent * kBarWidth / 100;
-  out_ << fmt::format("\rloading [{}{}] {:3}%", std::string(static_cast<std::size_t>(done), '#'),
+  out_ << fmt::format("\r{} [{}{}] {:3}%", what_, std::string(static_cast<std::size_t>(done), '#'),
                       std::string(static_cast<std::size_t>(kBarWidth - done), ' '), percent)
        << std::flush;
   shown_percent_ = percent;
@@ -34,12 +34,13 @@ void Progress::show_bar(int percent) {
 
 void Progress::show_line(int percent) {
   if (shown_percent_ >= 0 && percent / 10 == shown_percent_ / 10) return;
-  out_ << fmt::format("loading {}%\n", percent / 10 * 10) << std::flush;
+  out_ << fmt::format("{} {}%\n", what_, percent / 10 * 10) << std::flush;
   shown_percent_ = percent;
 }
 
 void Progress::finish() {
-  if (on_terminal_ && shown_percent_ >= 0) out_ << "\r" << std::string(kBarWidth + 16, ' ') << "\r" << std::flush;
+  if (on_terminal_ && shown_percent_ >= 0)
+    out_ << "\r" << std::string(kBarWidth + what_.size() + 9, ' ') << "\r" << std::flush;
   shown_percent_ = 100;
 }
 

@@ -77,6 +77,25 @@ Result<std::int64_t> parse_int(std::string_view text, std::int64_t min, std::int
   return value;
 }
 
+Result<std::uint64_t> parse_age(std::string_view text) {
+  constexpr std::pair<char, std::int64_t> units[] = {
+      {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 24 * 3600}, {'w', 7 * 24 * 3600}};
+  for (const auto& [letter, unit_s] : units) {
+    if (text.empty() || text.back() != letter) continue;
+    const auto number = parse_int(text.substr(0, text.size() - 1), 0, 1'000'000);
+    if (number) return static_cast<std::uint64_t>(*number * unit_s);
+  }
+  return invalid("'" + std::string(text) +
+                 "' is not an age; write a whole number and s, m, h, d or w, like 12h or 30d");
+}
+
+std::string human_age(std::uint64_t age_s) {
+  if (age_s < 100) return fmt::format("{} s", age_s);
+  if (age_s < 100 * 60) return fmt::format("{} min", age_s / 60);
+  if (age_s < 48 * 3600) return fmt::format("{} h", age_s / 3600);
+  return fmt::format("{} d", age_s / (24 * 3600));
+}
+
 std::string human_bytes(std::uint64_t bytes) {
   return scaled(static_cast<double>(bytes), kKi, {"B", "KiB", "MiB", "GiB", "TiB"}, " ");
 }

@@ -43,5 +43,21 @@ TEST(Sizes, SpeaksInHumanUnits) {
   EXPECT_EQ(with_commas(1000), "1,000");
 }
 
+TEST(Sizes, Ages) {
+  EXPECT_EQ(parse_age("90s").value(), 90U);
+  EXPECT_EQ(parse_age("45m").value(), 45U * 60);
+  EXPECT_EQ(parse_age("12h").value(), 12U * 3600);
+  EXPECT_EQ(parse_age("30d").value(), 30U * 24 * 3600);
+  EXPECT_EQ(parse_age("2w").value(), 14U * 24 * 3600);
+  for (const char* wrong : {"", "h", "12", "-1h", "1.5d", "3 years", "99999999999999999999d"}) {
+    EXPECT_FALSE(parse_age(wrong)) << wrong;
+  }
+  EXPECT_EQ(human_age(99), "99 s");
+  EXPECT_EQ(human_age(5999), "99 min");
+  EXPECT_EQ(human_age(6000), "1 h");
+  EXPECT_EQ(human_age(47 * 3600), "47 h");
+  EXPECT_EQ(human_age(49 * 3600), "2 d");
+}
+
 }  // namespace
 }  // namespace coppice::app

@@ -35,7 +35,7 @@ class LlamaRunnerTest : public ::testing::Test {
 TEST_F(LlamaRunnerTest, TellsWhatTheContextIs) {
   const RunnerInfo& info = runner_.info();
   EXPECT_EQ(info.n_cells, 1024);
-  EXPECT_EQ(info.n_seqs, 256) << "all that llama.cpp has: they cost an attention model nothing";
+  EXPECT_EQ(info.n_seqs, 255) << "all that llama.cpp has: they cost an attention model nothing";
   EXPECT_GE(info.n_batch, info.n_ubatch);
   EXPECT_GT(info.n_ubatch, 0);
   EXPECT_EQ(info.rewind, Rewind::anywhere);

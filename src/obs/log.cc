@@ -7,6 +7,7 @@
 namespace coppice::obs {
 
 void init_log(std::string_view level) {
+  spdlog::drop("coppice");  // of an earlier call
   auto logger = spdlog::stderr_color_mt("coppice");
   logger->set_pattern("%Y-%m-%d %H:%M:%S.%e %^%l%$ %v");
   logger->set_level(spdlog::level::from_str(level == "error" ? "err" : std::string(level)));

@@ -35,8 +35,7 @@ void log_error(std::string_view event, fmt::format_string<Args...> format, Args&
   log_at(spdlog::level::err, event, format, std::forward<Args>(args)...);
 }
 
-// Sends the log to stderr in one format. level: "debug", "info", "warn", "error". Call once, before other threads
-// start.
+// Sends the log to stderr in one format. level: "debug", "info", "warn", "error". Call before other threads start.
 void init_log(std::string_view level);
 
 }  // namespace coppice::obs

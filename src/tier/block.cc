@@ -46,10 +46,12 @@ BlockId id_of(const BlockId& parent, std::span<const Token> tokens) {
   return sha256(text);
 }
 
-std::string short_hex(const BlockId& id) {
+std::string hex(const BlockId& id) {
   std::string text;
-  for (std::size_t i = 0; i < 8; ++i) text += fmt::format("{:02x}", id[i]);
+  for (const unsigned char byte : id) text += fmt::format("{:02x}", byte);
   return text;
 }
+
+std::string short_hex(const BlockId& id) { return hex(id).substr(0, 16); }
 
 }  // namespace coppice::tier

@@ -49,6 +49,7 @@ struct Block {
 BlockId root_of(std::string_view fingerprint, std::string_view name_space);
 BlockId id_of(const BlockId& parent, std::span<const Token> tokens);
 
-std::string short_hex(const BlockId& id);  // for the log: the first 8 bytes
+std::string hex(const BlockId& id);
+std::string short_hex(const BlockId& id);  // for people: the first 8 bytes
 
 }  // namespace coppice::tier

@@ -92,6 +92,14 @@ std::string random_secret() {
   return secret;
 }
 
+Result<void> check_folder(FileSystem& files, const std::string& dir) {
+  const auto found = files.list(dir);
+  if (!found) return fail(ErrorKind::not_found, found.error().message);
+  if (!has(*found, kMarkName))
+    return fail(ErrorKind::not_found, fmt::format("{} is no cache folder of Coppice's", dir));
+  return check_mark(files, dir);
+}
+
 Result<CacheFolder> take_folder(FileSystem& files, const std::string& dir) {
   const auto unusable = [&](const Error& error) {
     if (error.kind == ErrorKind::invalid_request) return std::unexpected(error);

@@ -23,6 +23,9 @@ struct CacheFolder {
 // Makes the folder if it is not there. Errors as of Tiers::open.
 Result<CacheFolder> take_folder(FileSystem& files, const std::string& dir);
 
+// That it is a folder of this format. Changes nothing. Errors: as above, and not_found.
+Result<void> check_folder(FileSystem& files, const std::string& dir);
+
 std::string random_secret();  // 32 bytes
 
 }  // namespace coppice::tier

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <span>
 
 #include "obs/log.h"
@@ -13,6 +15,9 @@ namespace coppice::tier {
 namespace {
 
 constexpr int kIndexFormat = 1;  // PRAGMA user_version
+
+// In row_of's order.
+#define COPPICE_BLOCK_COLUMNS "id, parent, begin, tokens, segment, offset, record_bytes, payload_bytes, last_use, uses"
 
 std::unexpected<Error> sqlite_error(sqlite3* db, const char* what) {
   const int code = db == nullptr ? SQLITE_NOMEM : sqlite3_extended_errcode(db);
@@ -88,11 +93,35 @@ class Statement {
   int n_bound_ = 0;
 };
 
+// None: a row that no block can have.
+std::optional<IndexRow> row_of(const Statement& select) {
+  IndexRow row;
+  row.block.tokens.resize(select.bytes(3) / sizeof(Token));
+  const bool ids = select.copy(0, row.block.id.data(), row.block.id.size()) &&
+                   select.copy(1, row.block.parent.data(), row.block.parent.size());
+  if (!ids || row.block.tokens.empty() ||
+      !select.copy(3, row.block.tokens.data(), row.block.tokens.size() * sizeof(Token))) {
+    return std::nullopt;
+  }
+  row.block.begin = static_cast<TokenPos>(select.number(2));
+  row.segment = select.number(4);
+  row.offset = select.number(5);
+  row.record_bytes = select.number(6);
+  row.payload_bytes = select.number(7);
+  row.use = {row.block.id, select.number(8), static_cast<std::uint32_t>(select.number(9))};
+  return row;
+}
+
 }  // namespace
+
+std::uint64_t system_us() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(since).count());
+}
 
 DiskIndex::~DiskIndex() { sqlite3_close(db_); }
 
-Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path) {
+Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path, bool check_all) {
   const auto attempt = [&]() -> Result<std::unique_ptr<DiskIndex>> {
     sqlite3* db = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
@@ -103,6 +132,7 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path) {
     // Here rather than in the middle of a request: a page that cannot be read is found now.
     if (auto rows = index->rows(); !rows) return std::unexpected(rows.error());
     if (auto records = index->records(); !records) return std::unexpected(records.error());
+    if (auto sound = check_all ? index->check() : Result<void>(); !sound) return std::unexpected(sound.error());
     return index;
   };
   auto index = attempt();
@@ -114,20 +144,44 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path) {
   return attempt();
 }
 
+Result<std::unique_ptr<DiskIndex>> DiskIndex::open_to_read(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return fail(ErrorKind::not_found, "there is no cache index");
+  sqlite3* db = nullptr;
+  const int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, nullptr);
+  std::unique_ptr<DiskIndex> index(new DiskIndex(db));
+  if (code != SQLITE_OK) return sqlite_error(db, "open");
+  sqlite3_busy_timeout(db, 5000);
+  const auto version = index->format();
+  if (!version) return std::unexpected(version.error());
+  if (*version == 0) return fail(ErrorKind::not_found, "there is no cache index");  // its maker has just begun
+  return index;
+}
+
+// 0: it is new. Errors: another than ours.
+Result<std::uint64_t> DiskIndex::format() {
+  Statement version(db_, "PRAGMA user_version");
+  if (!version.ok() || version.step() != SQLITE_ROW) return sqlite_error(db_, "read");
+  const std::uint64_t format = version.number(0);
+  if (format == 0 || format == kIndexFormat) return format;
+  return invalid(fmt::format("the cache index has format {}, and this version knows {}", format, kIndexFormat));
+}
+
+Result<void> DiskIndex::check() {
+  Statement check(db_, "PRAGMA quick_check(1)");
+  if (!check.ok() || check.step() != SQLITE_ROW) return sqlite_error(db_, "check");
+  const std::string text = check.text(0);
+  if (text == "ok") return {};
+  return std::unexpected(Error{ErrorKind::internal, "the cache index is damaged: " + text, {}, "corrupt"});
+}
+
 Result<void> DiskIndex::prepare() {
   sqlite3_busy_timeout(db_, 500);  // a person may look into it with another program
   // FULL: a commit is synced, so that what a flush promises survives a power cut.
   auto done = execute(db_, "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;");
   if (!done) return done;
-  std::uint64_t format = 0;
-  {
-    Statement version(db_, "PRAGMA user_version");
-    if (!version.ok() || version.step() != SQLITE_ROW) return sqlite_error(db_, "read");
-    format = version.number(0);
-  }
-  if (format != 0 && format != kIndexFormat) {
-    return invalid(fmt::format("the cache index has format {}, and this version knows {}", format, kIndexFormat));
-  }
+  const auto version = format();
+  if (!version) return std::unexpected(version.error());
   return execute(db_,
                  "BEGIN;"
                  "CREATE TABLE IF NOT EXISTS blocks(id BLOB PRIMARY KEY, parent BLOB NOT NULL, begin INTEGER NOT NULL,"
@@ -141,31 +195,24 @@ Result<void> DiskIndex::prepare() {
 }
 
 Result<std::vector<IndexRow>> DiskIndex::rows() {
-  Statement select(db_,
-                   "SELECT id, parent, begin, tokens, segment, offset, record_bytes, payload_bytes, last_use, uses"
-                   " FROM blocks ORDER BY begin");
+  Statement select(db_, "SELECT " COPPICE_BLOCK_COLUMNS " FROM blocks ORDER BY begin");
   if (!select.ok()) return sqlite_error(db_, "read");
   std::vector<IndexRow> rows;
   int code = SQLITE_ROW;
   while ((code = select.step()) == SQLITE_ROW) {
-    IndexRow row;
-    row.block.tokens.resize(select.bytes(3) / sizeof(Token));
-    const bool ids = select.copy(0, row.block.id.data(), row.block.id.size()) &&
-                     select.copy(1, row.block.parent.data(), row.block.parent.size());
-    if (!ids || row.block.tokens.empty() ||
-        !select.copy(3, row.block.tokens.data(), row.block.tokens.size() * sizeof(Token))) {
-      continue;
-    }
-    row.block.begin = static_cast<TokenPos>(select.number(2));
-    row.segment = select.number(4);
-    row.offset = select.number(5);
-    row.record_bytes = select.number(6);
-    row.payload_bytes = select.number(7);
-    row.use = {row.block.id, select.number(8), static_cast<std::uint32_t>(select.number(9))};
-    rows.push_back(std::move(row));
+    if (auto row = row_of(select)) rows.push_back(std::move(*row));
   }
   if (code != SQLITE_DONE) return sqlite_error(db_, "read");
   return rows;
+}
+
+Result<std::optional<IndexRow>> DiskIndex::find(const BlockId& id) {
+  Statement select(db_, "SELECT " COPPICE_BLOCK_COLUMNS " FROM blocks WHERE id=?");
+  if (!select.ok()) return sqlite_error(db_, "read");
+  const int code = select.bind(id).step();
+  if (code == SQLITE_ROW) return row_of(select);
+  if (code != SQLITE_DONE) return sqlite_error(db_, "read");
+  return std::nullopt;
 }
 
 Result<std::vector<RecordChange>> DiskIndex::records() {

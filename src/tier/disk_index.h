@@ -16,9 +16,11 @@ struct sqlite3;
 
 namespace coppice::tier {
 
+std::uint64_t system_us();  // microseconds since 1970, by the system's clock
+
 struct BlockUse {
   BlockId id{};
-  std::uint64_t order = 0;  // grows with time, over restarts too
+  std::uint64_t order = 0;  // microseconds since 1970, about: it always grows, over restarts too
   std::uint32_t uses = 0;
 };
 
@@ -49,19 +51,26 @@ struct IndexChanges {
 class DiskIndex {
  public:
   // Makes the file if it is not there. An index that SQLite cannot read is put aside (PATH.bad) and begun anew: blocks
-  // are lost, never wrong. Errors: another format, or no access.
-  static Result<std::unique_ptr<DiskIndex>> open(const std::string& path);
+  // are lost, never wrong. `check_all`: so is one that SQLite finds anything wrong with. Errors: another format, or no
+  // access.
+  static Result<std::unique_ptr<DiskIndex>> open(const std::string& path, bool check_all);
+  // An index that is there, to read only; a server may be using it, and goes on (WAL). Errors: not_found; "corrupt";
+  // another format; no access.
+  static Result<std::unique_ptr<DiskIndex>> open_to_read(const std::string& path);
   ~DiskIndex();
   DiskIndex(const DiskIndex&) = delete;
   DiskIndex& operator=(const DiskIndex&) = delete;
 
   // Ordered by begin, so parents come first. Rows that no block can have are left out.
   Result<std::vector<IndexRow>> rows();
+  Result<std::optional<IndexRow>> find(const BlockId& id);
   Result<std::vector<RecordChange>> records();
+  Result<void> check();                             // that SQLite finds nothing wrong; reads all of it
   Result<void> apply(const IndexChanges& changes);  // all or nothing
 
  private:
   explicit DiskIndex(sqlite3* db) : db_(db) {}
+  Result<std::uint64_t> format();
   Result<void> prepare();
   Result<void> apply_all(const IndexChanges& changes);
 

@@ -1,7 +1,5 @@
 #include "tier/disk_store.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cassert>
 
@@ -11,7 +9,7 @@
 namespace coppice::tier {
 
 std::string DiskStore::segment_path(std::uint64_t number, bool named_open) const {
-  return fmt::format("{}/{:08}.{}", options_.dir, number, named_open ? "open" : "seg");
+  return options_.dir + "/" + segment_name({number, named_open});
 }
 
 DiskStore::DiskStore(const DiskOptions& options, std::shared_ptr<FileSystem> files)
@@ -163,23 +161,8 @@ Result<Payload> DiskStore::read(const BlockId& id) {
 }
 
 Result<Block> DiskStore::read_record(const BlockId& id, const Place& place) {
-  const std::string path = segment_path(place.segment, segments_[place.segment].named_open);
-  std::vector<std::byte> head(place.record_bytes - place.payload_bytes);
-  auto payload = std::make_shared<std::vector<std::byte>>(place.payload_bytes);
-  const auto head_read = files_->read(path, place.offset, head);
-  if (!head_read) return std::unexpected(head_read.error());
-  const auto payload_read = files_->read(path, place.offset + head.size(), *payload);
-  if (!payload_read) return std::unexpected(payload_read.error());
-  space_.read_bytes += *head_read + *payload_read;
-  if (*head_read + *payload_read != place.record_bytes) {
-    return fail(ErrorKind::internal, "the segment ends inside the record");
-  }
-  auto block = parse_record(head, std::move(payload));
-  if (!block) return block;
-  // A record that is whole, but of another block: the index is wrong.
-  if (block->id != id || id_of(block->parent, block->tokens) != id) {
-    return fail(ErrorKind::internal, "the record is another block's");
-  }
+  auto block = tier::read_record(*files_, segment_path(place.segment, segments_[place.segment].named_open), place, id);
+  space_.read_bytes += place.record_bytes;
   return block;
 }
 

@@ -28,6 +28,7 @@
 #include "tier/block.h"
 #include "tier/disk_index.h"
 #include "tier/file_system.h"
+#include "tier/segment_file.h"
 #include "tier/tiers.h"
 
 namespace coppice::tier {
@@ -80,8 +81,8 @@ class DiskStore {
   Result<void> set_uses(std::span<const BlockUse> uses);
   Result<void> change_records(std::span<const RecordChange> changes);
 
-  // Copies live blocks out of the emptiest segment, a bounded piece at a time.
-  bool compaction_due() const;
+  // Copies live blocks out of the emptiest segment, a bounded piece at a time. REQUIRES of compact_piece(): one is due.
+  bool compaction_due(double live_share_max = 0.5) const;
   Result<void> compact_piece();
   std::vector<BlockId> take_found_bad() { return std::exchange(found_bad_, {}); }  // by compaction; they are gone
 
@@ -90,10 +91,7 @@ class DiskStore {
   void check_invariants() const;
 
  private:
-  struct Place {
-    std::uint64_t segment = 0, offset = 0;
-    std::uint64_t record_bytes = 0, payload_bytes = 0;
-  };
+  using Place = RecordPlace;
   struct Segment {
     std::uint64_t bytes = 0, live_bytes = 0;
     bool named_open = false;  // NUMBER.open rather than NUMBER.seg

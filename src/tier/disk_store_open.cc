@@ -2,31 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "obs/log.h"
 #include "tier/cache_folder.h"
 #include "tier/disk_store.h"
 #include "tier/record.h"
+#include "tier/segment_file.h"
 
 namespace coppice::tier {
-namespace {
-
-struct SegmentName {
-  std::uint64_t number = 0;
-  bool named_open = false;
-};
-
-std::optional<SegmentName> parse_segment_name(std::string_view name) {
-  SegmentName parsed;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), parsed.number);
-  const std::string_view suffix = name.substr(static_cast<std::size_t>(end - name.data()));
-  parsed.named_open = suffix == ".open";
-  if (error != std::errc{} || parsed.number == 0 || (!parsed.named_open && suffix != ".seg")) return std::nullopt;
-  return parsed;
-}
-
-}  // namespace
 
 Result<DiskStore::Opened> DiskStore::open(const DiskOptions& options, TokenPos block_tokens) {
   Opened opened;
@@ -40,7 +23,7 @@ Result<DiskStore::Opened> DiskStore::open(const DiskOptions& options, TokenPos b
     return invalid(fmt::format("the cache folder {} cannot be used: {}", options.dir, error.message));
   };
   if (auto listed = store->list_segments(); !listed) return unusable(listed.error());
-  auto index = DiskIndex::open(options.dir + "/" + kIndexName);
+  auto index = DiskIndex::open(options.dir + "/" + kIndexName, options.check_index);
   if (!index) return unusable(index.error());
   store->index_ = std::move(*index);
   auto blocks = store->load_blocks(block_tokens);

@@ -72,9 +72,11 @@ Result<void> DiskStore::make_space(std::uint64_t bytes) {
   return {};
 }
 
-bool DiskStore::compaction_due() const {
+bool DiskStore::compaction_due(double live_share_max) const {
   const std::uint64_t number = emptiest();
-  return number != 0 && 2 * segments_.at(number).live_bytes < segments_.at(number).bytes;
+  if (number == 0) return false;
+  const Segment& segment = segments_.at(number);
+  return static_cast<double>(segment.live_bytes) < live_share_max * static_cast<double>(segment.bytes);
 }
 
 Result<void> DiskStore::compact_piece() { return compact(emptiest(), kPieceBytesMax); }

@@ -46,7 +46,9 @@ struct DiskOptions {
   std::uint64_t segment_bytes = std::uint64_t{64} << 20;
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;  // with the disk's thread at a time
   std::shared_ptr<FileSystem> files;                         // null: the system's
-  bool own_thread = true;  // false: poll() does the disk's work itself, so that a simulation can be replayed
+  std::function<std::uint64_t()> wall_us;                    // since 1970, for the times of uses; null: the system's
+  bool check_index = false;  // an index that SQLite finds anything wrong with is begun anew, not only an unreadable one
+  bool own_thread = true;    // false: poll() does the disk's work itself, so that a simulation can be replayed
 };
 
 struct Options {

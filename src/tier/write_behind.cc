@@ -35,8 +35,8 @@ WriteBehind::~WriteBehind() {
   send_records();
 }
 
-// The index knows in which order blocks were used, not when: this process's clock says nothing of the last one's. A
-// second apart in the past keeps the order and makes all of them older than what is used now.
+// For people the order is a time (BlockUse); here it is an order alone, as the system's clock can be set. A second
+// apart in the past keeps it and makes all of them older than what is used now.
 void WriteBehind::load(std::vector<StoredBlock> blocks) {
   std::vector<std::uint64_t> order;
   order.reserve(blocks.size());
@@ -46,7 +46,7 @@ void WriteBehind::load(std::vector<StoredBlock> blocks) {
     const auto rank = std::ranges::lower_bound(order, stored.use.order, std::greater<>()) - order.begin();
     tree_.add_on_disk(std::move(stored.block), stored.payload_bytes, stored.record_bytes,
                       clock_.now() - std::chrono::seconds(rank + 1), stored.use.uses);
-    next_use_ = std::max(next_use_, stored.use.order + 1);
+    last_use_ = std::max(last_use_, stored.use.order);
   }
   make_disk_room(0);  // the budget may be smaller than the last time
   send_erases();
@@ -72,8 +72,14 @@ void WriteBehind::erase(const BlockId& id) {
   uses_.erase(id);
 }
 
+// Later than every earlier one, whatever the system's clock does.
+std::uint64_t WriteBehind::next_use() {
+  last_use_ = std::max(last_use_ + 1, options_.wall_us ? options_.wall_us() : system_us());
+  return last_use_;
+}
+
 void WriteBehind::used(const Entry& entry) {
-  if (entry.disk == DiskState::held) uses_[entry.id] = {entry.id, next_use_++, entry.uses};
+  if (entry.disk == DiskState::held) uses_[entry.id] = {entry.id, next_use(), entry.uses};
 }
 
 void WriteBehind::save_record(std::string kind, std::string key, std::optional<std::string> value) {
@@ -245,7 +251,7 @@ WriteBehind::Next WriteBehind::send_next(const Ref& ref) {
   tree_.set_disk(*entry, DiskState::writing);
   queue_bytes_ += bytes;
   sent_bytes_[entry->serial] = bytes;
-  worker_->submit(DiskJob(WriteJob{std::move(block), entry->serial, {entry->id, next_use_++, entry->uses}}));
+  worker_->submit(DiskJob(WriteJob{std::move(block), entry->serial, {entry->id, next_use(), entry->uses}}));
   return Next::sent;
 }
 

@@ -79,6 +79,7 @@ class WriteBehind {
   void send_erases();
   void send_uses();
   void send_records();
+  std::uint64_t next_use();
   void advance_flushes();
 
   BlockTree& tree_;
@@ -92,7 +93,7 @@ class WriteBehind {
   std::unordered_map<std::uint64_t, std::uint64_t> sent_bytes_;  // the same by serial
   std::vector<BlockId> erases_;
   std::unordered_map<BlockId, BlockUse, BlockIdHash> uses_;
-  std::uint64_t next_use_ = 1;
+  std::uint64_t last_use_ = 0;
   std::map<std::pair<std::string, std::string>, RecordChange> records_, records_sent_;
   bool records_under_way_ = false;
   std::map<std::uint64_t, Flush> flushes_;

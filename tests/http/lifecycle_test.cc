@@ -117,7 +117,7 @@ TEST(StartupErrors, AreOneLineThatNamesTheFault) {
   expect_refusal({"serve", "-np", "many"}, "-np");
   expect_refusal({"serve", "--queue-limit", "-1"}, "--queue-limit");
   expect_refusal({"serve", "--slot-save-path", dir.path()}, "--slot-save-path");
-  expect_refusal({"serve", "--cache-ram", "1GiB"}, "--cache-ram");
+  expect_refusal({"serve", "--cache-ram", "8192"}, "8192MiB");
   expect_refusal({"serve", "--host", "0.0.0.0", "--port", "0"}, "--api-key");
   expect_refusal({"serve", "--port", taken.port()}, taken.port());
   expect_refusal({"dance"}, "dance");

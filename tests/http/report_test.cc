@@ -148,7 +148,7 @@ TEST_F(Reasons, A14_ADivergedSessionPromptSaysWhere) {
 }
 
 TEST_F(Reasons, A14_AnEvictedSessionSaysSo) {
-  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "512"}));
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "512", "--cache-ram", "0"}));
   Json mine = greedy(random_tokens(1, 100), 1), other = greedy(random_tokens(2, 500), 1);
   mine["session_id"] = "mine";
   other["session_id"] = "other";

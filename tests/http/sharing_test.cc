@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& c) { return std::string(c.param.name); });
 
 TEST_F(Sharing, A9_ADonorThatWasEvictedIsSaidToBeGone) {
-  ASSERT_NO_FATAL_FAILURE(serve({"-np", "3", "-c", "512"}));
+  ASSERT_NO_FATAL_FAILURE(serve({"-np", "3", "-c", "512", "--cache-ram", "0"}));
   const Tokens base = random_tokens(1, 100);
   fill(0, base);
   fill(1, random_tokens(2, 500));  // takes the donor's cells

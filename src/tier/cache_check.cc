@@ -1,0 +1,87 @@
+#include "tier/cache_check.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+namespace coppice::tier {
+namespace {
+
+CheckResult read_all(CacheReader& cache, const OnProgress& progress) {
+  CheckResult result;
+  std::uint64_t total = 0, done = 0;
+  for (const CachedBlock& block : cache.blocks()) total += block.row.record_bytes;
+  std::vector<bool> broken(cache.blocks().size());
+  for (std::size_t i = 0; i < cache.blocks().size(); ++i) {
+    const CachedBlock& block = cache.blocks()[i];
+    const auto read = cache.read(block);
+    const bool after_bad = block.parent != CachedBlock::kNone && broken[block.parent];
+    if (read) {
+      ++result.blocks;
+      result.bytes += block.row.record_bytes;
+      result.lost += after_bad ? 1 : 0;
+      broken[i] = after_bad;
+    } else if (read.error().code == kGoneCode) {
+      ++result.gone;
+    } else {
+      broken[i] = true;
+      result.bad.push_back({block.row.block.id, block.row.segment, block.row.offset, read.error().message});
+    }
+    done += block.row.record_bytes;
+    progress(done, total);
+  }
+  return result;
+}
+
+// The folder, unless its index is damaged: then `problem` says so.
+Result<std::optional<CacheReader>> open_whole(const std::shared_ptr<FileSystem>& files, const std::string& dir,
+                                              std::string& problem) {
+  auto cache = CacheReader::open(files, dir);
+  const auto sound = cache ? cache->check_index() : Result<void>(std::unexpected(cache.error()));
+  if (sound) return std::optional(std::move(*cache));
+  if (sound.error().code != "corrupt") return std::unexpected(sound.error());
+  problem = sound.error().message;
+  return std::nullopt;
+}
+
+}  // namespace
+
+Result<CheckResult> check_cache(const std::shared_ptr<FileSystem>& files, const std::string& dir,
+                                const OnProgress& progress) {
+  std::string problem;
+  auto cache = open_whole(files, dir, problem);
+  if (!cache) return std::unexpected(cache.error());
+  CheckResult result = *cache ? read_all(**cache, progress) : CheckResult{};
+  result.index_problem = problem;
+  return result;
+}
+
+Result<RepairResult> repair_cache(const std::shared_ptr<FileSystem>& files, const std::string& dir,
+                                  const OnProgress& progress) {
+  RepairResult result;
+  auto cache = open_whole(files, dir, result.found.index_problem);
+  if (!cache) return std::unexpected(cache.error());
+  TokenPos block_tokens = 1;
+  std::uint64_t record_bytes_max = 0, rows = 0;
+  if (*cache) {
+    rows = (*cache)->blocks().size();
+    block_tokens = std::max({(*cache)->full_tokens(), (*cache)->tokens_max(), TokenPos{1}});
+    for (const CachedBlock& block : (*cache)->blocks()) {
+      if (block.problem.empty()) record_bytes_max = std::max(record_bytes_max, block.row.record_bytes);
+    }
+  }
+  // From here on no server has the folder. This drops the rows that have a problem, or that no segment has room for;
+  // they are still among those that are read, and reported.
+  auto editor = CacheEditor::open(files, dir, block_tokens, record_bytes_max);
+  if (!editor) return std::unexpected(editor.error());
+  if (!*cache) return result;
+  result.found = read_all(**cache, progress);
+  std::vector<BlockId> bad;
+  bad.reserve(result.found.bad.size());
+  for (const BadBlock& block : result.found.bad) bad.push_back(block.id);
+  if (auto removed = editor->remove(bad); !removed) return std::unexpected(removed.error());
+  result.removed = rows - std::min<std::uint64_t>(rows, editor->size());
+  return result;
+}
+
+}  // namespace coppice::tier
