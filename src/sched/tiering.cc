@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "obs/log.h"
+#include "tier/cache_reader.h"
 
 namespace coppice::sched {
 namespace {
@@ -35,7 +36,10 @@ Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runn
       runner_(runner),
       clock_(clock),
       metrics_(metrics),
-      block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0) {}
+      block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0) {
+  // For people who look into the folder. Of other namespaces nobody is told.
+  if (on()) tiers_->put_record(tier::kRootRecordKind, tier::hex(root(NamespaceId{})), fingerprint_);
+}
 
 const tier::BlockId& Tiering::root(NamespaceId ns) const {
   if (roots_.size() > kRootsMax) roots_.clear();

@@ -1,7 +1,10 @@
 #include "tier/disk_index.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
@@ -125,6 +128,12 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path, bool
   const auto attempt = [&]() -> Result<std::unique_ptr<DiskIndex>> {
     sqlite3* db = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    // Prompts can be read from it: for this user alone, like the segments. SQLite's other files get the same rights.
+    const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (file >= 0) {
+      ::fchmod(file, 0600);
+      ::close(file);
+    }
     const int code = sqlite3_open_v2(path.c_str(), &db, flags, nullptr);
     std::unique_ptr<DiskIndex> index(new DiskIndex(db));
     if (code != SQLITE_OK) return sqlite_error(db, "open");

@@ -6,7 +6,7 @@ namespace {
 
 class Marks : public ServerTest {
  protected:
-  void SetUp() override { ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "2048"})); }
+  void SetUp() override { ASSERT_NO_FATAL_FAILURE(serve({"-np", "2", "-c", "2048", "--cache-ram", "0"})); }
 
   // An Anthropic request whose long system prompt has this mark.
   Json ask(const Json& mark, const std::string& question) const {
