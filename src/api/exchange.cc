@@ -102,6 +102,7 @@ void Exchange::withdraw() {
   for (std::size_t i = 0; i < n_submitted_; ++i) context_->services.engine.cancel(ids_[i]);
   answers_.clear();
   ids_.clear();
+  watches_.clear();
   n_submitted_ = 0;
   ++attempt_;
 }
