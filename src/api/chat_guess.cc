@@ -82,10 +82,10 @@ Digest output_kind(NamespaceId ns, const Json& body) {
 }
 
 std::optional<RenderedChat> guess_chat(const Services& services, OutputRules& rules, const Continuation& continuation,
-                                       NamespaceId ns, const Json& body) {
+                                       const Digest& kind, const Json& body) {
   const auto found = continuation.latest();
   if (!found || body["messages"].size() < kMessagesMin) return std::nullopt;
-  const auto kept = rules.find(output_kind(ns, body));
+  const auto kept = rules.find(kind);
   if (kept == nullptr) return std::nullopt;
   const auto tail = tail_text(services, body, *found);
   if (!tail) return std::nullopt;

@@ -24,8 +24,9 @@ Digest output_kind(NamespaceId ns, const Json& body);
 
 // Nothing when no turn of ours is in the body, or too little is known. Has no `turn`, as that takes the whole text.
 // REQUIRES: as render_chat().
+// `kind`: output_kind() of the body.
 std::optional<RenderedChat> guess_chat(const Services& services, OutputRules& rules, const Continuation& continuation,
-                                       NamespaceId ns, const Json& body);
+                                       const Digest& kind, const Json& body);
 
 // Whether a request that was made from `guess` is the one to be made from `whole`.
 bool same_request(const RenderedChat& guess, const RenderedChat& whole);

@@ -27,14 +27,15 @@ Result<void> read_chat(const Call& call, Rendering rendering, CompletionDraft& d
   const bool exact = services.exact_continuation && services.turns != nullptr;
   const auto continuation = std::make_shared<const Continuation>(exact ? services.turns : nullptr, ns, draft.body);
   OutputRules& rules = call.context.output_rules;
+  const Digest kind = continuation->conversation() ? output_kind(ns, draft.body) : Digest{};
   // Renders the body, and keeps what the next guess will need.
-  const auto render = [&services, &rules, ns, continuation](const Json& body) {
+  const auto render = [&services, &rules, kind, continuation](const Json& body) {
     auto chat = render_chat(services, *continuation, body);
-    if (chat && chat->turn) rules.remember(output_kind(ns, body), chat->prompt);
+    if (chat && chat->turn) rules.remember(kind, chat->prompt);
     return chat;
   };
   const bool may_guess = rendering == Rendering::guess_first && exact;
-  if (auto guess = may_guess ? guess_chat(services, rules, *continuation, ns, draft.body) : std::nullopt) {
+  if (auto guess = may_guess ? guess_chat(services, rules, *continuation, kind, draft.body) : std::nullopt) {
     draft.confirm = [render, guess](const Json& body) -> Result<Confirmed> {
       auto whole = render(body);
       if (!whole) return std::unexpected(whole.error());

@@ -43,18 +43,11 @@ Result<void> set_log_level(Command& command, std::string_view text, bool) {
   return {};
 }
 
-Result<void> store_bytes(std::uint64_t& to, std::string_view text) {
-  auto size = parse_size(text);
-  if (!size) return std::unexpected(size.error());
-  to = *size;
-  return {};
-}
-
 // llama-server counts it in MiB, so a small number without a unit is most likely one of its.
 Result<void> set_cache_ram(Command& command, std::string_view text, bool) {
   constexpr std::uint64_t kLeast = std::uint64_t{1} << 20U;
   std::uint64_t& bytes = command.config.cache_ram_bytes.emplace();
-  if (auto stored = store_bytes(bytes, text); !stored) return stored;
+  if (auto stored = store_size(bytes, text, 0); !stored) return stored;
   if (bytes == 0 || bytes >= kLeast) return {};
   return invalid(fmt::format("'{0}' is {0} bytes, too few for any KV; with a unit it is {0}MiB", text));
 }
@@ -216,7 +209,7 @@ const std::vector<OwnFlag> kOwnFlags = {
      .env = "COPPICE_CACHE_DISK_SIZE",
      .default_text = "32GiB",
      .help = "The most that the folder may hold; what is worth least goes first.",
-     .apply = [](Command& to, std::string_view v, bool) { return store_bytes(to.config.cache_disk_bytes_max, v); }},
+     .apply = [](Command& to, std::string_view v, bool) { return store_size(to.config.cache_disk_bytes_max, v, 0); }},
     {.group = "Cache",
      .names = {"--cache-disk-rate"},
      .value_hint = "SIZE",
@@ -224,7 +217,7 @@ const std::vector<OwnFlag> kOwnFlags = {
      .default_text = "0",
      .help = "The most that is written in an hour, to spare the disk. 0: no limit.",
      .apply = [](Command& to, std::string_view v,
-                 bool) { return store_bytes(to.config.cache_disk_bytes_per_hour_max, v); }},
+                 bool) { return store_size(to.config.cache_disk_bytes_per_hour_max, v, 0); }},
 
     {.group = "Information",
      .names = {"--log-level"},
