@@ -90,9 +90,7 @@ void Scheduler::end_restoring(Slot& s) {
 void Scheduler::keep(const Active& a, SeqId seq, bool whole) {
   if (!tiering_.on() || !a.request.placement.cache_prompt || sequences().length(seq) == 0) return;
   const bool durable = a.session().has_value() || a.request.make_pool.has_value();
-  tiering_.keep(a.request.placement.ns,
-                std::make_shared<const Tokens>(sequences().tree().tokens(seq, 0, sequences().length(seq))), durable,
-                whole);
+  tiering_.keep(a.request.placement.ns, std::make_shared<const Tokens>(sequences().tokens(seq)), durable, whole);
 }
 
 }  // namespace coppice::sched

@@ -51,6 +51,8 @@ class Sequences {
   std::int32_t in_use() const { return in_use_; }
   bool in_use(SeqId seq) const { return at(seq).in_use; }
   TokenPos length(SeqId seq) const { return at(seq).length; }
+  // What it holds, token by token. REQUIRES: it is in the tree, or empty.
+  Tokens tokens(SeqId seq) const { return at(seq).length == 0 ? Tokens{} : tree_.tokens(seq, 0, at(seq).length); }
   NamespaceId namespace_of(SeqId seq) const { return at(seq).ns; }  // of what was promised
   TokenPos promised(SeqId seq) const { return tree_.length(seq); }  // held and to come; 0 for a hidden sequence
   const kv::PrefixTree& tree() const { return tree_; }

@@ -48,10 +48,14 @@ const tier::BlockId& Tiering::root(NamespaceId ns) const {
   return it->second;
 }
 
+tier::Found Tiering::look_up(NamespaceId ns, const Tokens& prompt) const {
+  if (!on() || prompt.size() < 2) return {};
+  return tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+}
+
 TierHold Tiering::find(NamespaceId ns, const Tokens& prompt) {
   TierHold hold{.lease = {}, .tokens = 0, .tokens_in_host = 0, .blocks_saved = blocks_saved_};
-  if (!on() || prompt.size() < 2) return hold;
-  const tier::Found found = tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+  const tier::Found found = look_up(ns, prompt);
   if (found.tokens == 0) return hold;
   hold.lease = tiers_->lease(found.blocks);
   hold.tokens = found.tokens;
@@ -61,8 +65,7 @@ TierHold Tiering::find(NamespaceId ns, const Tokens& prompt) {
 }
 
 TokenPos Tiering::known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host) const {
-  if (!on() || prompt.size() < 2) return 0;
-  const tier::Found found = tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+  const tier::Found found = look_up(ns, prompt);
   *in_host = found.tokens_in_host;
   return found.tokens;
 }
@@ -189,7 +192,7 @@ void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
   if (!on() || !sequences_.tree().contains(seq)) return;
   const NamespaceId ns = sequences_.namespace_of(seq);
   Job job{.ns = ns,
-          .tokens = std::make_shared<const Tokens>(sequences_.tree().tokens(seq, 0, sequences_.length(seq))),
+          .tokens = std::make_shared<const Tokens>(sequences_.tokens(seq)),
           .durable = sequences_.notes(seq).session.has_value(),
           .whole = true,
           .parent = root(ns),

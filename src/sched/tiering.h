@@ -102,6 +102,7 @@ class Tiering {
   enum class Saved : std::uint8_t { known, saved, failed };
 
   const tier::BlockId& root(NamespaceId ns) const;
+  tier::Found look_up(NamespaceId ns, const Tokens& prompt) const;
   bool advance(Job& job);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end) const;
