@@ -11,7 +11,7 @@ namespace coppice::tier {
 namespace {
 
 // The first byte hashed says of what, so that no root can be a block.
-constexpr char kRootKind = 'r', kBlockKind = 'b';
+constexpr char kRootKind = 'r', kCellsKind = 'b', kCheckpointKind = 'c';
 
 static_assert(std::endian::native == std::endian::little, "ids and records are defined as little-endian");
 
@@ -38,12 +38,19 @@ BlockId root_of(std::string_view fingerprint, std::string_view name_space) {
   return sha256(text);
 }
 
-BlockId id_of(const BlockId& parent, std::span<const Token> tokens) {
-  std::string text(1, kBlockKind);
+BlockId id_of(const BlockId& parent, std::span<const Token> tokens, BlockKind kind) {
+  const bool checkpoint = kind == BlockKind::checkpoint;
+  std::string text(1, checkpoint ? kCheckpointKind : kCellsKind);
   text.reserve(1 + parent.size() + tokens.size_bytes());
   put_bytes(text, parent.data(), parent.size());
   put_bytes(text, tokens.data(), tokens.size());
-  return sha256(text);
+  BlockId id = sha256(text);
+  id[0] = static_cast<unsigned char>(checkpoint ? id[0] | 1U : id[0] & ~1U);
+  return id;
+}
+
+bool names(const BlockId& id, const BlockId& parent, std::span<const Token> tokens) {
+  return id == id_of(parent, tokens, kind_of(id));
 }
 
 std::string hex(const BlockId& id) {

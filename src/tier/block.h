@@ -8,11 +8,20 @@
 // that KV depends on besides the tokens. So equal ids mean equal KV, however and by whomever it was computed, and a
 // prefix that many conversations share is stored once. A block of fewer tokens than Options::block_tokens ends a turn
 // exactly; nothing goes on from it.
+//
+// Where a sequence's state cannot be cut (recurrent, hybrid, sliding-window models; spec B21) cells alone are not enough
+// to go on from. There a chain is made of full blocks of cells, and a checkpoint ends it: the cells behind the last full
+// block, 1 to block_tokens of them, and the state at their end. One chain can have many checkpoints on its way:
+//
+//   root --- [256 cells] --- [256 cells] --- [checkpoint at 602]
+//                       `--- [checkpoint at 300]
+//
 // Threading: values and pure functions.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -25,6 +34,10 @@
 namespace coppice::tier {
 
 using BlockId = std::array<unsigned char, 32>;
+
+// The lowest bit of an id's first byte tells the kind, so that whoever has an id knows it.
+enum class BlockKind : std::uint8_t { cells, checkpoint };
+constexpr BlockKind kind_of(const BlockId& id) { return (id[0] & 1U) != 0 ? BlockKind::checkpoint : BlockKind::cells; }
 
 struct BlockIdHash {
   std::size_t operator()(const BlockId& id) const noexcept {
@@ -47,7 +60,9 @@ struct Block {
 // `fingerprint`: model, KV types, rope, adapters, llama.cpp's version: all that makes KV bytes mean something else.
 // `name_space`: spec B24; it should be keyed with Tiers::secret(), so that nobody can work out another's ids.
 BlockId root_of(std::string_view fingerprint, std::string_view name_space);
-BlockId id_of(const BlockId& parent, std::span<const Token> tokens);
+BlockId id_of(const BlockId& parent, std::span<const Token> tokens, BlockKind kind = BlockKind::cells);
+// Whether the id is that of a block with these tokens, of either kind.
+bool names(const BlockId& id, const BlockId& parent, std::span<const Token> tokens);
 
 std::string hex(const BlockId& id);
 std::string short_hex(const BlockId& id);  // for people: the first 8 bytes

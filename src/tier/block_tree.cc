@@ -15,21 +15,36 @@ bool tokens_before(std::span<const Token> a, std::span<const Token> b) {
   return common == a.size() || a[common] < b[common];
 }
 
-// The longest block that `tokens` begin with. Every such block sorts before `tokens` or is equal; if the last one that
+// The longest block of this kind that `tokens` begin with. Every such block sorts before `tokens` or is equal; if the last one that
 // does so is none, what it has in common with `tokens` still bounds the ones that are.
-Entry* longest_whole(const Children& children, std::span<const Token> tokens) {
+Entry* longest_whole(const Children& children, std::span<const Token> tokens, BlockKind kind) {
   while (!tokens.empty()) {
     auto after = children.upper_bound(tokens);
     if (after == children.begin()) return nullptr;
     Entry* before = *--after;
-    const TokenPos common = kv::common_prefix(before->tokens, tokens);
-    if (static_cast<std::size_t>(common) == before->tokens.size()) return before;
-    tokens = tokens.first(static_cast<std::size_t>(common));
+    auto common = static_cast<std::size_t>(kv::common_prefix(before->tokens, tokens));
+    if (common == before->tokens.size()) {
+      if (kind_of(before->id) == kind) return before;
+      // A checkpoint stands behind the cells with the same tokens, so there is none; cells may stand before it.
+      if (kind == BlockKind::cells && after != children.begin() && (*std::prev(after))->tokens == before->tokens) {
+        return *std::prev(after);
+      }
+      --common;
+    }
+    tokens = tokens.first(common);
   }
   return nullptr;
 }
 
-// The block with the longest beginning in common with `tokens`: a neighbour of where `tokens` would stand.
+// The full block of cells with exactly these tokens.
+Entry* full_cells(const Children& children, std::span<const Token> tokens) {
+  const auto first = children.lower_bound(tokens);
+  const bool equal = first != children.end() && std::ranges::equal((*first)->tokens, tokens);
+  return equal && !(*first)->is_checkpoint() ? *first : nullptr;
+}
+
+// The block with the longest beginning in common with `tokens`: a neighbour of where `tokens` would stand. REQUIRES:
+// there are no checkpoints among them.
 Entry* longest_common(const Children& children, std::span<const Token> tokens) {
   Entry* best = nullptr;
   TokenPos best_common = 0;
@@ -45,13 +60,15 @@ Entry* longest_common(const Children& children, std::span<const Token> tokens) {
   if (after != children.end()) consider(*after);
   if (best == nullptr) return nullptr;
   // Of those with as much in common, one that is used in whole: it has the fewest bytes.
-  Entry* whole = longest_whole(children, tokens);
+  Entry* whole = longest_whole(children, tokens, BlockKind::cells);
   return whole != nullptr && static_cast<TokenPos>(whole->tokens.size()) == best_common ? whole : best;
 }
 
 }  // namespace
 
-bool ByTokens::operator()(const Entry* a, const Entry* b) const { return tokens_before(a->tokens, b->tokens); }
+bool ByTokens::operator()(const Entry* a, const Entry* b) const {
+  return a->tokens == b->tokens ? a->is_checkpoint() < b->is_checkpoint() : tokens_before(a->tokens, b->tokens);
+}
 bool ByTokens::operator()(const Entry* a, std::span<const Token> b) const { return tokens_before(a->tokens, b); }
 bool ByTokens::operator()(std::span<const Token> a, const Entry* b) const { return tokens_before(a, b->tokens); }
 
@@ -72,8 +89,8 @@ BlockTree::Share BlockTree::share_of(const Entry& entry) {
   return share;
 }
 
-BlockTree::BlockTree(std::uint64_t host_bytes_max, TokenPos block_tokens, bool divisible)
-    : host_bytes_max_(host_bytes_max), block_tokens_(block_tokens), divisible_(divisible) {
+BlockTree::BlockTree(std::uint64_t host_bytes_max, TokenPos block_tokens)
+    : host_bytes_max_(host_bytes_max), block_tokens_(block_tokens) {
   assert(block_tokens >= 1);
 }
 
@@ -83,12 +100,16 @@ const Children* BlockTree::children_of(const BlockId& id) const {
   return root == roots_.end() ? nullptr : &root->second;
 }
 
-Found BlockTree::find(const BlockId& root, std::span<const Token> prompt) const {
+Found BlockTree::find(const BlockId& root, std::span<const Token> prompt, BlockKind last) const {
+  return last == BlockKind::cells ? find_cells(root, prompt) : find_checkpoint(root, prompt);
+}
+
+Found BlockTree::find_cells(const BlockId& root, std::span<const Token> prompt) const {
   Found found;
   bool in_host = true;
   const Children* children = children_of(root);
   while (children != nullptr && !prompt.empty()) {
-    const Entry* next = divisible_ ? longest_common(*children, prompt) : longest_whole(*children, prompt);
+    const Entry* next = longest_common(*children, prompt);
     if (next == nullptr) break;
     found.last_usable = kv::common_prefix(next->tokens, prompt);
     found.blocks.push_back(next->id);
@@ -99,6 +120,54 @@ Found BlockTree::find(const BlockId& root, std::span<const Token> prompt) const 
     prompt = prompt.subspan(static_cast<std::size_t>(found.last_usable));
     children = &next->children;
   }
+  return found;
+}
+
+// visit(children, rest) for every place on the way of `tokens` where blocks go on, from the root on: full blocks of cells
+// lie between them.
+template <class F>
+void BlockTree::walk(const BlockId& root, std::span<const Token> tokens, F&& visit) const {
+  const Children* children = children_of(root);
+  const auto n = static_cast<std::size_t>(block_tokens_);
+  while (children != nullptr && !tokens.empty()) {
+    const Entry* next = tokens.size() < n ? nullptr : full_cells(*children, tokens.first(n));
+    visit(*children, tokens, next);
+    if (next == nullptr) break;
+    tokens = tokens.subspan(n);
+    children = &next->children;
+  }
+}
+
+// The longest chain that ends in a checkpoint: the last one on the way.
+Found BlockTree::find_checkpoint(const BlockId& root, std::span<const Token> prompt) const {
+  Found found, cells;
+  bool in_host = true;
+  walk(root, prompt, [&](const Children& children, std::span<const Token> rest, const Entry* next) {
+    if (const Entry* checkpoint = longest_whole(children, rest, BlockKind::checkpoint)) {
+      found = cells;
+      found.last_usable = static_cast<TokenPos>(checkpoint->tokens.size());
+      found.blocks.push_back(checkpoint->id);
+      found.tokens += found.last_usable;
+      if (in_host && checkpoint->host == HostState::held) found.tokens_in_host = found.tokens;
+    }
+    if (next == nullptr) return;
+    cells.blocks.push_back(next->id);
+    cells.tokens += block_tokens_;
+    in_host = in_host && next->host == HostState::held;
+    if (in_host) cells.tokens_in_host = cells.tokens;
+  });
+  return found;
+}
+
+std::vector<Entry*> BlockTree::checkpoints(const BlockId& root, std::span<const Token> tokens) {
+  std::vector<Entry*> found;
+  walk(root, tokens, [&](const Children& children, std::span<const Token> rest, const Entry*) {
+    const auto first = static_cast<std::ptrdiff_t>(found.size());
+    while (Entry* checkpoint = longest_whole(children, rest, BlockKind::checkpoint)) {
+      found.insert(found.begin() + first, checkpoint);
+      rest = rest.first(checkpoint->tokens.size() - 1);
+    }
+  });
   return found;
 }
 
@@ -117,21 +186,23 @@ Entry* BlockTree::get(const BlockId& id, std::uint64_t serial) {
   return entry != nullptr && entry->serial == serial ? entry : nullptr;
 }
 
-Entry* BlockTree::covering(const BlockId& parent, std::span<const Token> tokens) {
-  const Children* children = children_of(parent);
-  if (children == nullptr) return nullptr;
-  Entry* best = divisible_ ? longest_common(*children, tokens) : longest_whole(*children, tokens);
-  const bool covers =
-      best != nullptr && static_cast<std::size_t>(kv::common_prefix(best->tokens, tokens)) == tokens.size();
+Entry* BlockTree::covering(const Block& block) {
+  if (Entry* known = get(block.id)) return known;
+  const Children* children = children_of(block.parent);
+  const bool full = static_cast<TokenPos>(block.tokens.size()) == block_tokens_;
+  if (children == nullptr || full || kind_of(block.id) == BlockKind::checkpoint) return nullptr;
+  Entry* best = longest_common(*children, block.tokens);
+  const bool covers = best != nullptr && static_cast<std::size_t>(kv::common_prefix(best->tokens, block.tokens)) ==
+                                             block.tokens.size();
   return covers ? best : nullptr;
 }
 
 std::vector<Entry*> BlockTree::covered_by(const Entry& entry) {
   std::vector<Entry*> covered;
-  if (!divisible_) return covered;
+  if (entry.is_checkpoint()) return covered;
   const Children& siblings = *children_of(entry.parent_id);
   std::span<const Token> tokens(entry.tokens);
-  while (Entry* shorter = longest_whole(siblings, tokens.first(tokens.size() - 1))) {
+  while (Entry* shorter = longest_whole(siblings, tokens.first(tokens.size() - 1), BlockKind::cells)) {
     covered.push_back(shorter);
     tokens = tokens.first(shorter->tokens.size());
   }
@@ -143,7 +214,20 @@ bool BlockTree::fits(const Block& block) const {
   if (n < 1 || n > block_tokens_ || block.begin < 0) return false;
   const Entry* parent = get(block.parent);
   if (parent == nullptr) return block.begin == 0;
-  return full(*parent) && parent->end() == block.begin;
+  return full(*parent) && !parent->is_checkpoint() && parent->end() == block.begin;
+}
+
+// Without a checkpoint all is computed since the one before it. Of the time when it was saved: others on its way may come
+// and go, and it stays good enough to choose by.
+TokenPos BlockTree::saved_by(const Entry& entry) const {
+  if (!entry.is_checkpoint()) return static_cast<TokenPos>(entry.tokens.size());
+  std::span<const Token> tokens = std::span(entry.tokens).first(entry.tokens.size() - 1);
+  for (const Entry* at = &entry;; at = at->parent, tokens = at->tokens) {
+    const Children* siblings = children_of(at->parent_id);
+    const Entry* before = siblings == nullptr ? nullptr : longest_whole(*siblings, tokens, BlockKind::checkpoint);
+    if (before != nullptr) return entry.end() - before->end();
+    if (at->parent == nullptr) return entry.end();
+  }
 }
 
 Entry& BlockTree::insert(Block block) {
@@ -155,6 +239,7 @@ Entry& BlockTree::insert(Block block) {
   entry.parent_id = block.parent;
   entry.begin = block.begin;
   entry.tokens = std::move(block.tokens);
+  entry.saves = saved_by(entry);
   if (entry.parent != nullptr) {
     change(*entry.parent, [&](Entry& parent) { parent.children.insert(&entry); });
   } else {
@@ -323,7 +408,7 @@ Entry* BlockTree::least_worth(std::initializer_list<const Candidates*> lists, co
       if (looked_at++ == kLookedAt) break;
       const double worth = policy.worth({.age = now - e->last_use,
                                          .uses = e->uses,
-                                         .tokens = static_cast<TokenPos>(e->tokens.size()),
+                                         .tokens = e->saves,
                                          .end = e->end(),
                                          .bytes = for_host ? e->payload_bytes : e->record_bytes,
                                          .on_disk_too = for_host && e->disk == DiskState::held});
@@ -358,6 +443,7 @@ void BlockTree::check_invariants() const {
     assert(e.host != HostState::reading || e.disk == DiskState::held);
     assert(!e.tokens.empty() && static_cast<TokenPos>(e.tokens.size()) <= block_tokens_);
     assert(e.parent == nullptr ? e.begin == 0 : full(*e.parent) && e.parent->end() == e.begin);
+    assert(!e.is_checkpoint() || e.children.empty());
     assert(children_of(e.parent_id)->contains(std::span<const Token>(e.tokens)));
     const Share share = share_of(e);
     assert(!share.disk || e.parent == nullptr || share_of(*e.parent).disk);  // (2)

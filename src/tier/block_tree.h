@@ -19,7 +19,7 @@
 // Cost: find() compares the prompt once, with a binary search among the blocks that go on from the same one; a change
 // of state costs O(log n), and O(depth) when a chain becomes stuck or free; a victim is chosen among the 32 oldest of
 // each kind. Invariants (check_invariants):
-//   1. a block is held by some tier, and so is the one it goes on from, which is full and ends where it begins
+//   1. a block is held by some tier, and so is the one it goes on from, which is full, of cells, and ends where it begins
 //   2. what is to be written goes on from what is, or is on disk; what is on disk goes on from what is on disk
 //   3. bytes and counts of each tier are the sums over its blocks; host bytes <= the limit
 //   4. the lists of candidates hold exactly the blocks that could be given up next
@@ -44,7 +44,7 @@ enum class DiskState : std::uint8_t { none, wanted, writing, held };
 struct Entry;
 
 // Orders blocks that go on from the same one by their tokens, so that those with the longest beginning in common with a
-// prompt stand beside it.
+// prompt stand beside it; of two with the same tokens, the checkpoint comes last.
 struct ByTokens {
   using is_transparent = void;
   bool operator()(const Entry* a, const Entry* b) const;
@@ -60,6 +60,7 @@ struct Entry {
   BlockId parent_id{};
   TokenPos begin = 0;
   Tokens tokens;
+  TokenPos saves = 0;        // tokens that would be computed without it: all since the last checkpoint, for one
   std::uint64_t payload_bytes = 0;
   std::uint64_t record_bytes = 0;  // that it takes on disk
   Payload payload;                 // null unless host == held
@@ -76,6 +77,7 @@ struct Entry {
   std::int32_t stuck_children = 0;
 
   TokenPos end() const { return begin + static_cast<TokenPos>(tokens.size()); }
+  bool is_checkpoint() const { return kind_of(id) == BlockKind::checkpoint; }
   bool pinned() const { return leases > 0 || host == HostState::reading || disk == DiskState::writing; }
   bool stuck() const { return host != HostState::none && (pinned() || stuck_children > 0); }
 };
@@ -98,21 +100,24 @@ struct TreeTotals {
 
 class BlockTree {
  public:
-  // `divisible`: a beginning of a block is of use by itself. Not so where state cannot be cut (recurrent models).
-  BlockTree(std::uint64_t host_bytes_max, TokenPos block_tokens, bool divisible);
+  BlockTree(std::uint64_t host_bytes_max, TokenPos block_tokens);
   BlockTree(const BlockTree&) = delete;  // leases point here
   BlockTree& operator=(const BlockTree&) = delete;
 
-  Found find(const BlockId& root, std::span<const Token> prompt) const;
+  // `last`: the kind of block that a chain has to end in to be of use. Of cells, a part of the last block will do.
+  Found find(const BlockId& root, std::span<const Token> prompt, BlockKind last) const;
   Entry* get(const BlockId& id);
   const Entry* get(const BlockId& id) const;
   Entry* get(const BlockId& id, std::uint64_t serial);  // null as well when it has left and come back
 
-  // The block that makes one with these tokens superfluous: it begins with them. Null if there is none, or if blocks
-  // are not divisible and none is equal.
-  Entry* covering(const BlockId& parent, std::span<const Token> tokens);
-  // Shorter blocks that go on from the same one and that `entry` begins with.
+  // The block that makes this one superfluous: it begins with all of its cells, or it is this very one. Null if there is
+  // none.
+  Entry* covering(const Block& block);
+  // Shorter blocks that go on from the same one and that `entry` begins with. None for a checkpoint: it is of use at its
+  // own end only.
   std::vector<Entry*> covered_by(const Entry& entry);
+  // The checkpoints on the way of these tokens, the shortest first.
+  std::vector<Entry*> checkpoints(const BlockId& root, std::span<const Token> tokens);
 
   // Whether a block may stand here: its parent is there, full, and ends at its begin.
   bool fits(const Block& block) const;
@@ -162,6 +167,11 @@ class BlockTree {
   const Children* children_of(const BlockId& id) const;
   bool full(const Entry& entry) const { return static_cast<TokenPos>(entry.tokens.size()) == block_tokens_; }
   Entry& insert(Block block);
+  TokenPos saved_by(const Entry& entry) const;
+  Found find_cells(const BlockId& root, std::span<const Token> prompt) const;
+  Found find_checkpoint(const BlockId& root, std::span<const Token> prompt) const;
+  template <class F>
+  void walk(const BlockId& root, std::span<const Token> tokens, F&& visit) const;
   static Share share_of(const Entry& entry);
   template <class F>
   void change(Entry& entry, F&& f);
@@ -173,7 +183,6 @@ class BlockTree {
 
   std::uint64_t host_bytes_max_;
   TokenPos block_tokens_;
-  bool divisible_;
   std::uint64_t next_serial_ = 1;
   std::unordered_map<BlockId, Entry, BlockIdHash> entries_;
   std::unordered_map<BlockId, Children, BlockIdHash> roots_;  // without empty ones

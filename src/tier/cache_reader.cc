@@ -50,7 +50,7 @@ void CacheReader::find_parents() {
     CachedBlock& block = blocks_[i];
     const Block& b = block.row.block;
     const auto n = static_cast<TokenPos>(b.tokens.size());
-    if (id_of(b.parent, b.tokens) != b.id) {
+    if (!names(b.id, b.parent, b.tokens)) {
       block.problem = "its name is not that of its tokens";
       continue;
     }

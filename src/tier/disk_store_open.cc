@@ -59,7 +59,7 @@ bool DiskStore::plausible(const IndexRow& row, TokenPos block_tokens) const {
   return segment != segments_.end() && row.block.begin >= 0 && n <= static_cast<std::size_t>(block_tokens) &&
          row.payload_bytes <= segment->second.bytes && row.record_bytes == record_size(n, row.payload_bytes) &&
          row.record_bytes <= segment->second.bytes && row.offset <= segment->second.bytes - row.record_bytes &&
-         id_of(row.block.parent, row.block.tokens) == row.block.id;
+         names(row.block.id, row.block.parent, row.block.tokens);
 }
 
 Result<std::vector<StoredBlock>> DiskStore::load_blocks(TokenPos block_tokens) {

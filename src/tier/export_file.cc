@@ -214,7 +214,7 @@ Result<ExportEntry> ExportReader::take_block(std::uint64_t bytes) {
   if (auto done = take(*payload); !done) return std::unexpected(done.error());
   auto block = parse_record(head, std::move(payload));
   if (!block) return damaged(block.error().message.c_str());
-  if (block->tokens.empty() || block->begin < 0 || id_of(block->parent, block->tokens) != block->id) {
+  if (block->tokens.empty() || block->begin < 0 || !names(block->id, block->parent, block->tokens)) {
     return damaged("a block's name is not that of its tokens");
   }
   ++n_blocks_;

@@ -14,7 +14,7 @@ const BlockId kSimRoot = root_of("model", "");
 struct Simulation {
   Simulation(std::uint64_t seed, const std::string& dir) : random(seed), world(dir), home(dir) {
     world.options.host_bytes_max = pick(200, 6000);
-    world.options.divisible = pick(0, 2) > 0;
+    checkpoints = pick(0, 1) == 1;
     world.options.disk->bytes_max = pick(8000, 60000);
     world.options.disk->segment_bytes = pick(1500, 6000);
     world.options.disk->queue_bytes_max = pick(500, 5000);
@@ -38,12 +38,19 @@ struct Simulation {
 
   void put_some() {
     const bool durable = pick(0, 1) == 1;
-    for (Block& block : chain_of(kSimRoot, some_prompt(), 4, pick(0, 400))) {
+    const Tokens prompt = some_prompt();
+    const std::size_t n_bytes = pick(0, 400);
+    for (Block& block : checkpoints ? checkpoint_chain_of(kSimRoot, prompt, 4, n_bytes)
+                                    : chain_of(kSimRoot, prompt, 4, n_bytes)) {
       if (!world.tiers->put(std::move(block), durable)) break;
     }
+    if (checkpoints && pick(0, 3) == 0) world.tiers->thin_checkpoints(kSimRoot, prompt);
+  }
+  Found find_some() {
+    return world.tiers->find(kSimRoot, some_prompt(), checkpoints ? BlockKind::checkpoint : BlockKind::cells);
   }
   void lease_some() {
-    const Found found = world.tiers->find(kSimRoot, some_prompt());
+    const Found found = find_some();
     leases.push_back(world.tiers->lease(found.blocks));
     world.tiers->prefetch(leases.back());
     if (leases.size() > 3) leases.erase(leases.begin());
@@ -89,7 +96,7 @@ struct Simulation {
       case 8: (void)world.flush(); break;
       case 9: faults_percent = pick(0, 2) == 0 ? pick(0, 60) : 0; break;
       case 10:
-        if (const Found found = world.tiers->find(kSimRoot, some_prompt()); !found.blocks.empty() && pick(0, 5) == 0) {
+        if (const Found found = find_some(); !found.blocks.empty() && pick(0, 5) == 0) {
           world.tiers->quarantine(found.blocks.back());
         }
         break;
@@ -107,6 +114,7 @@ struct Simulation {
   World world;
   std::string home;
   std::uint64_t faults_percent = 0;
+  bool checkpoints = false;  // chains end in one
   int n_kills = 0;
   std::vector<Lease> leases;
 };

@@ -37,7 +37,7 @@ Result<Block> read_record(FileSystem& files, const std::string& path, const Reco
   auto block = parse_record(head, std::move(payload));
   if (!block) return block;
   // A record that is whole, but of another block: the index is wrong.
-  if (block->id != id || id_of(block->parent, block->tokens) != id) {
+  if (block->id != id || !names(id, block->parent, block->tokens)) {
     return fail(ErrorKind::internal, "the record is another block's");
   }
   return block;

@@ -17,7 +17,7 @@ Tiers::Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics)
     : options_(options),
       clock_(clock),
       metrics_(metrics),
-      tree_(options.host_bytes_max, options.block_tokens, options.divisible) {}
+      tree_(options.host_bytes_max, options.block_tokens) {}
 
 Tiers::~Tiers() = default;
 
@@ -59,10 +59,10 @@ bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
 }
 
 bool Tiers::put(Block block, bool durable) {
-  assert(block.state != nullptr && block.id == id_of(block.parent, block.tokens));
+  assert(block.state != nullptr && names(block.id, block.parent, block.tokens));
   if (!tree_.fits(block)) return false;
   const std::uint64_t bytes = block.state->size();
-  Entry* known = tree_.covering(block.parent, block.tokens);
+  Entry* known = tree_.covering(block);
   if (known == nullptr) {
     Entry* parent = tree_.get(block.parent);
     const bool safe = parent == nullptr || parent->disk == DiskState::held;  // it stays on disk, whatever goes
@@ -104,6 +104,26 @@ void Tiers::want_durable(const BlockId& id) {
   Entry* entry = tree_.get(id);
   if (!disk_ || entry == nullptr) return;
   disk_->want(*entry);
+}
+
+std::size_t Tiers::thin_checkpoints(const BlockId& root, std::span<const Token> tokens) {
+  std::vector<Entry*> all = tree_.checkpoints(root, tokens);
+  if (all.empty()) return 0;
+  const TokenPos last = all.back()->end();
+  TokenPos kept = last;
+  std::size_t gone = 0;
+  for (std::size_t i = all.size() - 1; i-- > 0;) {
+    Entry& entry = *all[i];
+    if (kept - entry.end() >= last - kept || entry.pinned() || entry.uses > 1) {
+      kept = entry.end();
+      continue;
+    }
+    if (disk_ && entry.disk == DiskState::held) disk_->erase(entry.id);
+    tree_.remove(entry);
+    ++gone;
+  }
+  if (gone > 0) publish();
+  return gone;
 }
 
 Lease Tiers::lease(std::span<const BlockId> blocks) {

@@ -55,9 +55,6 @@ struct Options {
   std::uint64_t host_bytes_max = 0;  // 0: nothing is kept
   std::optional<DiskOptions> disk;
   TokenPos block_tokens = 256;
-  // A beginning of a block's tokens is of use by itself. False where state cannot be cut (recurrent and hybrid models):
-  // then find() gives whole blocks only, and a shorter block is kept beside a longer one.
-  bool divisible = true;
   // There is something to poll(). Called on the disk's thread, until the destructor returns; must not call back.
   std::function<void()> wake;
 };
@@ -109,8 +106,12 @@ class Tiers {
   Tiers(const Tiers&) = delete;
   Tiers& operator=(const Tiers&) = delete;
 
-  // The longest known chain that this prompt begins with, below `root`. Give it as much of the prompt as may be reused.
-  Found find(const BlockId& root, std::span<const Token> prompt) const { return tree_.find(root, prompt); }
+  // The longest known chain that this prompt begins with, below `root`, ending in a block of that kind. Give it as much
+  // of the prompt as may be reused. REQUIRES: below one root, blocks of cells that are not full, or checkpoints, but not
+  // both.
+  Found find(const BlockId& root, std::span<const Token> prompt, BlockKind last = BlockKind::cells) const {
+    return tree_.find(root, prompt, last);
+  }
   bool contains(const BlockId& id) const { return tree_.get(id) != nullptr; }
   TokenPos length(const BlockId& id) const;  // in tokens; 0 for an unknown one
   TokenPos block_tokens() const { return tree_.block_tokens(); }
@@ -118,10 +119,15 @@ class Tiers {
   // Takes the block into host memory, at the cost of others. False, and nothing has changed, if there is no room or the
   // block that it goes on from is not known (or short). A block that is known only gets its wish and counts as used;
   // one that a longer known block begins with is not stored beside it. durable: it is to survive a restart, with all
-  // that it goes on from. REQUIRES: block.id == id_of(block.parent, block.tokens), a state, at most block_tokens
+  // that it goes on from. REQUIRES: names(block.id, block.parent, block.tokens), a state, at most block_tokens
   // tokens.
   bool put(Block block, bool durable);
   void want_durable(const BlockId& id);  // with all that it goes on from; nothing for an unknown one
+
+  // Thins out the checkpoints on the way of `tokens` (B21): from the last one backwards, the distance between two is at
+  // least their distance from the last, so n tokens have some log2(n) of them. Those in use, and those that were used
+  // more than once, as a beginning that several conversations share, stay. How many went.
+  std::size_t thin_checkpoints(const BlockId& root, std::span<const Token> tokens);
 
   // Leases up to the first block that is not there. The blocks count as used.
   Lease lease(std::span<const BlockId> blocks);

@@ -16,11 +16,10 @@ using namespace std::chrono_literals;
 const BlockId kRoot = root_of("model", "");
 
 struct HostOnly : testing::Test {
-  Tiers& open(std::uint64_t host_bytes_max, bool divisible = true) {
+  Tiers& open(std::uint64_t host_bytes_max) {
     Options options;
     options.host_bytes_max = host_bytes_max;
     options.block_tokens = 4;
-    options.divisible = divisible;
     tiers = *Tiers::open(options, clock, metrics);
     return *tiers;
   }
@@ -51,14 +50,49 @@ TEST_F(HostOnly, B20_FindsTheLongestChainAndUsesTheLastBlockInPart) {
   EXPECT_EQ(tiers->find(kRoot, {}).tokens, 0);
 }
 
-TEST_F(HostOnly, B21_IndivisibleBlocksAreFoundInWholeOnly) {
-  open(1000, false);
-  put_all({block_of(kRoot, 0, {1, 2}, 10), block_of(kRoot, 0, {1, 2, 3}, 10), block_of(kRoot, 0, {1, 2, 3, 4}, 10),
-           block_of(kRoot, 0, {1, 2, 2, 1}, 10)});
-  EXPECT_EQ(tiers->stats().host.blocks, 4U);
-  EXPECT_EQ(tiers->find(kRoot, Tokens{1, 2, 3, 9}).tokens, 3);
-  EXPECT_EQ(tiers->find(kRoot, Tokens{1, 2, 2, 9}).tokens, 2);
-  EXPECT_EQ(tiers->find(kRoot, Tokens{1}).tokens, 0);
+TEST_F(HostOnly, B21_AChainEndsInTheLastCheckpointOnItsWay) {
+  open(1000);
+  const auto chain = chain_of(kRoot, numbers(1, 8), 4, 10);
+  put_all(chain);
+  const auto found = [&](const Tokens& prompt) { return tiers->find(kRoot, prompt, BlockKind::checkpoint); };
+  EXPECT_EQ(found(numbers(1, 9)).tokens, 0);  // cells alone cannot be gone on from
+  put_all({checkpoint_of(kRoot, 0, {1, 2}, 10), checkpoint_of(kRoot, 0, {1, 2, 3, 4}, 10),
+           checkpoint_of(chain[0].id, 4, {5}, 10), checkpoint_of(chain[1].id, 8, {99}, 10)});
+  EXPECT_EQ(tiers->stats().host.blocks, 6U);
+  const Found longest = found(numbers(1, 9));
+  EXPECT_EQ(longest.tokens, 5);
+  EXPECT_EQ(longest.last_usable, 1);
+  EXPECT_EQ(longest.blocks, (std::vector{chain[0].id, id_of(chain[0].id, Tokens{5}, BlockKind::checkpoint)}));
+  EXPECT_EQ(found({1, 2, 3, 4, 9}).tokens, 4);
+  EXPECT_EQ(found({1, 2, 3, 9}).tokens, 2);
+  EXPECT_EQ(found({1}).tokens, 0);
+  EXPECT_EQ(found({1, 2, 3, 4, 5, 6, 7, 8, 99}).tokens, 9);
+}
+
+TEST_F(HostOnly, B21_CheckpointsAreThinnedOutBackwards) {
+  open(10000);
+  const Tokens prompt = numbers(1, 41);
+  const auto chain = chain_of(kRoot, numbers(1, 40), 4, 10);
+  put_all(chain);
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {  // at 5, 9, .. 37, and at 40
+    put_all({checkpoint_of(chain[i].id, chain[i + 1].begin, {chain[i + 1].tokens[0]}, 10)});
+  }
+  put_all({checkpoint_of(chain[8].id, 36, chain[9].tokens, 10)});
+  const auto is_there = [&](TokenPos end) {
+    const auto n = static_cast<std::size_t>(end);
+    return tiers->find(kRoot, std::span(prompt).first(n), BlockKind::checkpoint).tokens == end;
+  };
+  for (int use = 0; use < 2; ++use) {  // as two conversations would that begin with it
+    tiers->lease(tiers->find(kRoot, std::span(prompt).first(25), BlockKind::checkpoint).blocks);
+  }
+  EXPECT_EQ(tiers->thin_checkpoints(kRoot, prompt), 5U);
+  std::vector<TokenPos> left;
+  for (TokenPos end = 1; end <= 40; ++end) {
+    if (is_there(end)) left.push_back(end);
+  }
+  EXPECT_EQ(left, (std::vector<TokenPos>{9, 25, 33, 37, 40}));
+  tiers->check_invariants();
+  EXPECT_EQ(tiers->thin_checkpoints(kRoot, prompt), 0U);
 }
 
 TEST_F(HostOnly, B20_NothingIsStoredTwice) {
@@ -187,7 +221,7 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
   Options options;
   options.host_bytes_max = static_cast<std::uint64_t>(*rc::gen::inRange(0, 120));
   options.block_tokens = *rc::gen::inRange(1, 5);
-  options.divisible = *rc::gen::arbitrary<bool>();
+  const auto last = *rc::gen::arbitrary<bool>() ? BlockKind::cells : BlockKind::checkpoint;
   const auto tiers = *Tiers::open(options, clock, metrics);
   std::map<BlockId, Tokens> known;  // every block ever put: all tokens up to its end
   std::vector<Lease> leases;
@@ -202,9 +236,10 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
     for (const auto& [id, tokens] : known) {
       if (!tiers->contains(id)) continue;
       const auto common = kv::common_prefix(tokens, prompt);
-      if (options.divisible || static_cast<std::size_t>(common) == tokens.size()) best = std::max(best, common);
+      const bool whole = kind_of(id) == BlockKind::checkpoint && static_cast<std::size_t>(common) == tokens.size();
+      if (last == BlockKind::cells || whole) best = std::max(best, common);
     }
-    const Found found = tiers->find(kRoot, prompt);
+    const Found found = tiers->find(kRoot, prompt, last);
     RC_ASSERT(found.tokens == best);
     RC_ASSERT(found.tokens_in_host == found.tokens);
     if (*rc::gen::inRange(0, 4) == 0) leases.push_back(tiers->lease(found.blocks));
@@ -214,8 +249,9 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
       tiers->quarantine(found.blocks.back());
       RC_ASSERT(!tiers->contains(found.blocks.back()));
     }
-    for (Block& block :
-         chain_of(kRoot, prompt, options.block_tokens, static_cast<std::size_t>(*rc::gen::inRange(0, 30)))) {
+    const auto n_bytes = static_cast<std::size_t>(*rc::gen::inRange(0, 30));
+    for (Block& block : last == BlockKind::cells ? chain_of(kRoot, prompt, options.block_tokens, n_bytes)
+                                                 : checkpoint_chain_of(kRoot, prompt, options.block_tokens, n_bytes)) {
       const auto end = static_cast<std::ptrdiff_t>(block.begin) + static_cast<std::ptrdiff_t>(block.tokens.size());
       const BlockId id = block.id;
       const std::size_t before = tiers->stats().host.blocks;

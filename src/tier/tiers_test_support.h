@@ -56,9 +56,14 @@ inline Payload state_of(const BlockId& id, std::size_t n_bytes) {
   return bytes;
 }
 
-inline Block block_of(const BlockId& parent, TokenPos begin, Tokens tokens, std::size_t n_bytes) {
-  const BlockId id = id_of(parent, tokens);
+inline Block block_of(const BlockId& parent, TokenPos begin, Tokens tokens, std::size_t n_bytes,
+                      BlockKind kind = BlockKind::cells) {
+  const BlockId id = id_of(parent, tokens, kind);
   return {.id = id, .parent = parent, .begin = begin, .tokens = std::move(tokens), .state = state_of(id, n_bytes)};
+}
+
+inline Block checkpoint_of(const BlockId& parent, TokenPos begin, Tokens tokens, std::size_t n_bytes) {
+  return block_of(parent, begin, std::move(tokens), n_bytes, BlockKind::checkpoint);
 }
 
 // A prompt cut into blocks.
@@ -72,6 +77,15 @@ inline std::vector<Block> chain_of(const BlockId& root, const Tokens& prompt, To
     chain.push_back(block_of(parent, static_cast<TokenPos>(at), std::move(tokens), n_bytes));
     parent = chain.back().id;
   }
+  return chain;
+}
+
+// The same where a chain ends in a checkpoint.
+inline std::vector<Block> checkpoint_chain_of(const BlockId& root, const Tokens& prompt, TokenPos block_tokens,
+                                              std::size_t n_bytes) {
+  std::vector<Block> chain = chain_of(root, prompt, block_tokens, n_bytes);
+  Block& last = chain.back();
+  last = checkpoint_of(last.parent, last.begin, std::move(last.tokens), n_bytes);
   return chain;
 }
 
