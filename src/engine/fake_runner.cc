@@ -43,7 +43,7 @@ FakeRunner::FakeRunner(const FakeRunnerOptions& options)
            .n_ubatch = options.n_batch,
            .rewind = options.rewind,
            .bytes_per_cell = sizeof(std::uint64_t),
-           .saves_ranges = options.rewind == Rewind::anywhere};
+           .saves_ranges = true};
   for (std::size_t i = cells_.size(); i > 0; --i) free_.push_back(i - 1);
 }
 
@@ -81,6 +81,15 @@ void FakeRunner::share(SeqId from, SeqId to, TokenPos begin, TokenPos end) {
     cells_[cell].seqs.set(static_cast<std::size_t>(to.value));
   }
   target.window_begin = std::max(target.window_begin, seq(from).window_begin);
+  target.cells_only = seq(from).cells_only;
+  target.wrong_state = seq(from).wrong_state;
+}
+
+void FakeRunner::share_cells(SeqId from, SeqId to, TokenPos end) {
+  assert(options_.rewind != Rewind::anywhere && length(to) == 0 && 0 < end && end <= length(from));
+  share(from, to, 0, end);
+  seq(to).cells_only = true;
+  seq(to).wrong_state = 1;
 }
 
 bool FakeRunner::remove(SeqId id, TokenPos begin, TokenPos end) {
@@ -106,7 +115,9 @@ void FakeRunner::clear(SeqId id) {
 
 bool FakeRunner::can_resume(SeqId id, TokenPos length, TokenPos at) const {
   if (at > length) return false;
-  if (at == length || at == 0) return true;
+  if (at == 0) return true;
+  if (seq(id).cells_only) return false;
+  if (at == length) return true;
   switch (options_.rewind) {
     case Rewind::anywhere: return true;
     case Rewind::window: return std::max(0, at - options_.window) >= seq(id).window_begin;
@@ -123,14 +134,14 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const BatchItem& item = batch[i];
     Seq& s = seq(item.seq);
-    assert(item.pos == length(item.seq));
+    assert(item.pos == length(item.seq) && !s.cells_only);
     std::size_t cell = 0;
     if (!take_cell(cell)) return DecodeStatus::no_cells;
-    cells_[cell] = {item.pos, kv_of(item.token, item.pos, s.visible), {}};
+    cells_[cell] = {item.pos, kv_of(item.token, item.pos, s.seen()), {}};
     cells_[cell].seqs.set(static_cast<std::size_t>(item.seq.value));
     s.cells.push_back(cell);
     s.visible += cells_[cell].kv;
-    last_visible_[i] = s.visible;
+    last_visible_[i] = s.seen();
     ++tokens_evaluated_;
   }
   for (const BatchItem& item : batch) {
@@ -139,33 +150,59 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
   return DecodeStatus::ok;
 }
 
-std::vector<std::byte> FakeRunner::save(SeqId id, TokenPos begin, TokenPos end) {
-  assert(info_.saves_ranges && 0 <= begin && begin < end && end <= length(id));
-  std::vector<std::byte> bytes(static_cast<std::size_t>(end - begin) * sizeof(std::uint64_t));
-  for (TokenPos pos = begin; pos < end; ++pos) {
-    const std::uint64_t kv = cells_[seq(id).cells[static_cast<std::size_t>(pos)]].kv;
-    std::memcpy(&bytes[static_cast<std::size_t>(pos - begin) * sizeof kv], &kv, sizeof kv);
-  }
+std::vector<std::byte> FakeRunner::save(SeqId id, TokenPos begin, TokenPos end, SaveKind kind) {
+  assert(0 <= begin && begin < end && end <= length(id));
+  std::vector<std::byte> bytes;
+  const auto put = [&](std::uint64_t value) {
+    const auto* from = reinterpret_cast<const std::byte*>(&value);
+    bytes.insert(bytes.end(), from, from + sizeof value);
+  };
+  const Seq& s = seq(id);
+  for (TokenPos pos = begin; pos < end; ++pos) put(cells_[s.cells[static_cast<std::size_t>(pos)]].kv);
+  if (options_.rewind == Rewind::anywhere || kind == SaveKind::cells) return bytes;
+  assert(can_resume(id, length(id), end));
+  std::uint64_t state = s.wrong_state;
+  for (TokenPos pos = 0; pos < end; ++pos) state += cells_[s.cells[static_cast<std::size_t>(pos)]].kv;
+  put(state);
   return bytes;
 }
 
-bool FakeRunner::restore(SeqId id, TokenPos begin, TokenPos end, const Saved& saved) {
-  assert(info_.saves_ranges && saved.begin <= begin && begin < end && end <= saved.end && begin == length(id));
-  const auto n = static_cast<std::size_t>(saved.end - saved.begin);
-  if (std::exchange(refuse_next_restore_, false)) return false;
-  if (saved.bytes.size() != n * sizeof(std::uint64_t) || free_.size() < n) return false;
+// Cells with these KV values. REQUIRES: there are as many free ones.
+void FakeRunner::append(SeqId id, std::span<const std::byte> values) {
   Seq& s = seq(id);
-  for (TokenPos pos = begin; pos < end; ++pos) {
+  for (; !values.empty(); values = values.subspan(sizeof(std::uint64_t))) {
     std::uint64_t kv = 0;
-    std::memcpy(&kv, &saved.bytes[static_cast<std::size_t>(pos - saved.begin) * sizeof kv], sizeof kv);
+    std::memcpy(&kv, values.data(), sizeof kv);
     std::size_t cell = 0;
     take_cell(cell);
-    cells_[cell] = {pos, kv, {}};
+    cells_[cell] = {length(id), kv, {}};
     cells_[cell].seqs.set(static_cast<std::size_t>(id.value));
     s.cells.push_back(cell);
     s.visible += kv;
     ++tokens_restored_;
   }
+}
+
+bool FakeRunner::restore(SeqId id, TokenPos begin, TokenPos end, const Saved& saved) {
+  assert(saved.begin <= begin && begin <= end && end <= saved.end && begin == length(id));
+  constexpr std::size_t kValue = sizeof(std::uint64_t);
+  const auto n = static_cast<std::size_t>(saved.end - saved.begin);
+  const bool cells_suffice = options_.rewind == Rewind::anywhere;
+  Seq& s = seq(id);
+  if (!cells_suffice) s.cells_only = true;
+  if (std::exchange(refuse_next_restore_, false)) return false;
+  const bool has_state = !cells_suffice && saved.bytes.size() == (n + 1) * kValue;
+  if (saved.bytes.size() != (has_state ? n + 1 : n) * kValue) return false;
+  if (begin < end && free_.size() < n) return false;
+  append(id, saved.bytes.subspan(static_cast<std::size_t>(begin - saved.begin) * kValue,
+                                 static_cast<std::size_t>(end - begin) * kValue));
+  if (!has_state || end < saved.end) return true;
+  std::uint64_t state = 0;
+  std::memcpy(&state, saved.bytes.data() + n * kValue, kValue);
+  s.wrong_state = state - s.visible;
+  s.cells_only = false;
+  s.window_begin = std::max(0, end - options_.window);
+  ++states_restored_;
   return true;
 }
 

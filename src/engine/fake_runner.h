@@ -7,7 +7,9 @@
 // So any wrong sharing, a missing or foreign cell, or a shifted position changes the output, as it should with a model.
 // generate() computes the same output from the prompt alone; every whole-system test compares with it.
 //
-// Saved bytes are the KV hashes of the cells, so that a block restored in a wrong place changes the output, too.
+// Saved bytes are the KV hashes of the cells, so that a block restored in a wrong place changes the output, too. Where
+// cells are not enough (Rewind::window, never) a checkpoint has the sequence's state as well: the sum that its cells
+// should add up to. Where the two disagree, the output is another one.
 //
 // It keeps one record per cell (the naive model of kv/cell_map.h) and asserts the preconditions of Runner.
 #pragma once
@@ -45,7 +47,8 @@ class FakeRunner final : public Runner {
   bool remove(SeqId seq, TokenPos begin, TokenPos end) override;
   void clear(SeqId seq) override;
   bool can_resume(SeqId seq, TokenPos length, TokenPos at) const override;
-  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) override;
+  void share_cells(SeqId from, SeqId to, TokenPos end) override;
+  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end, SaveKind kind) override;
   bool restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) override;
   DecodeStatus decode(std::span<const BatchItem> batch) override;
   Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) override;
@@ -54,6 +57,7 @@ class FakeRunner final : public Runner {
   TokenPos length(SeqId seq) const;
   std::uint64_t tokens_evaluated() const { return tokens_evaluated_; }
   std::uint64_t tokens_restored() const { return tokens_restored_; }
+  std::uint64_t states_restored() const { return states_restored_; }
   void fail_next_decode(DecodeStatus status) { fail_next_ = status; }
   void refuse_next_restore() { refuse_next_restore_ = true; }
   std::function<void(std::span<const BatchItem>)> on_decode;  // sees every batch before it runs
@@ -74,11 +78,15 @@ class FakeRunner final : public Runner {
     std::vector<std::size_t> cells;  // by position
     std::uint64_t visible = 0;       // sum of the KV of its cells
     TokenPos window_begin = 0;       // first position that a windowed memory still holds
+    bool cells_only = false;         // without the state that belongs to them
+    std::uint64_t wrong_state = 0;   // by how much the state differs from what its cells add up to
+    std::uint64_t seen() const { return visible + wrong_state * 0x9E3779B97F4A7C15ULL; }
   };
 
   Seq& seq(SeqId id);
   const Seq& seq(SeqId id) const;
   void release(std::size_t cell, SeqId id);
+  void append(SeqId id, std::span<const std::byte> kv);
   bool take_cell(std::size_t& cell);
 
   FakeRunnerOptions options_;
@@ -87,7 +95,7 @@ class FakeRunner final : public Runner {
   std::vector<std::size_t> free_;
   std::vector<Seq> seqs_;
   std::vector<std::uint64_t> last_visible_;  // per item of the last batch
-  std::uint64_t tokens_evaluated_ = 0, tokens_restored_ = 0;
+  std::uint64_t tokens_evaluated_ = 0, tokens_restored_ = 0, states_restored_ = 0;
   DecodeStatus fail_next_ = DecodeStatus::ok;
   bool refuse_next_restore_ = false;
 };

@@ -73,5 +73,40 @@ TEST(FakeRunner, WindowedMemoryResumesWithinItsWindow) {
   EXPECT_FALSE(runner.can_resume(a, 10, 8));
 }
 
+// Wrong cells under a right state, a wrong state over right cells, no state: what a hybrid model would notice.
+TEST(FakeRunner, B21_ACheckpointNeedsItsCellsAndItsState) {
+  const FakeRunnerOptions options{.n_cells = 64, .n_seqs = 3, .rewind = Rewind::never};
+  FakeRunner runner(options);
+  const SeqId c(2);
+  run(runner, a, {1, 2, 3});
+  const auto cells = runner.save(a, 0, 2, SaveKind::cells), checkpoint = runner.save(a, 2, 3, SaveKind::checkpoint);
+  const Token right = run(runner, a, {4});
+  const auto fork = [&] {
+    runner.clear(b);
+    runner.share_cells(a, b, 2);
+    EXPECT_FALSE(runner.can_resume(b, 2, 2));
+  };
+  fork();
+  ASSERT_TRUE(runner.restore(b, 2, 3, {2, 3, checkpoint}));
+  ASSERT_TRUE(runner.can_resume(b, 3, 3));
+  EXPECT_EQ(run(runner, b, {4}), right);
+  runner.clear(b);
+  runner.share_cells(a, b, 3);  // all cells, and only the state is missing
+  ASSERT_TRUE(runner.restore(b, 3, 3, {2, 3, checkpoint}));
+  EXPECT_EQ(run(runner, b, {4}), right);
+
+  run(runner, c, {1, 9, 3});
+  const auto foreign = runner.save(c, 2, 3, SaveKind::checkpoint), wrong_cells = runner.save(c, 0, 2, SaveKind::cells);
+  runner.clear(b);
+  runner.share_cells(a, b, 3);
+  ASSERT_TRUE(runner.restore(b, 3, 3, {2, 3, foreign}));
+  EXPECT_NE(run(runner, b, {4}), right);
+  runner.clear(b);
+  ASSERT_TRUE(runner.restore(b, 0, 2, {0, 2, wrong_cells}));
+  ASSERT_TRUE(runner.restore(b, 2, 3, {2, 3, checkpoint}));
+  EXPECT_NE(run(runner, b, {4}), right);
+  EXPECT_FALSE(runner.restore(b, 4, 5, {4, 5, cells}));  // not what it says
+}
+
 }  // namespace
 }  // namespace coppice::engine

@@ -62,7 +62,7 @@ std::int32_t affordable_sequences(std::int32_t n_slots, std::uint64_t bytes_few,
   const double each = static_cast<double>(bytes_more - bytes_few) / n_slots;
   const double paid_for = static_cast<double>(bytes_few) / 4 / each;
   const double extra = std::clamp(paid_for, static_cast<double>(n_slots), static_cast<double>(limit));
-  return std::min(limit, n_slots + static_cast<std::int32_t>(extra));
+  return std::min(limit, n_slots + static_cast<std::int32_t>(extra) + 1);
 }
 
 std::int32_t context_sequences(const common_params& params, std::int32_t n_slots) {

@@ -190,7 +190,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::load(LlamaConfig config, const L
     const bool chosen = options.n_sequences > 0;
     impl->n_sequences_max = chosen ? options.n_sequences : n_seq_max;
     const std::int32_t wanted = context_sequences(params, options.n_slots);
-    set_sequences(params, chosen ? std::min(wanted, std::max(2, options.n_sequences)) : wanted);
+    set_sequences(params, chosen ? std::min(wanted, options.n_sequences + 1) : wanted);
     if (!progress.step(0)) return failure("");
     params.load_progress_callback = Progress::on_llama;
     params.load_progress_callback_user_data = &progress;

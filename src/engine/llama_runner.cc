@@ -14,8 +14,7 @@
 // state (without a copy until one of them goes on). seq_rm of a tail returns false and changes nothing, but seq_rm of a
 // part in the middle "succeeds" for the state without undoing anything.
 //
-// A state can be saved from ids below n_seq_max only, and is always that of a whole sequence. So ranges go through a
-// scratch sequence: llama.cpp's id 0 where ranges can be saved, and our SeqIds are shifted by one.
+// Ranges are saved through a scratch sequence (llama_ranges.h): llama.cpp's id 0, and our SeqIds are shifted by one.
 //
 // DeepSeek V4: compressed blocks; seq_cp aborts for anything but a whole sequence, seq_rm of a tail fails.
 #include "engine/llama_runner.h"
@@ -26,10 +25,12 @@
 #include <cassert>
 #include <exception>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "common.h"
+#include "engine/llama_ranges.h"
 #include "engine/llama_sampler.h"
 
 namespace coppice::engine {
@@ -75,8 +76,6 @@ class Batch {
   std::vector<std::int8_t> wanted_;
 };
 
-constexpr llama_seq_id kScratch = 0;
-
 class LlamaRunner final : public Runner {
  public:
   explicit LlamaRunner(LlamaModel& model)
@@ -85,15 +84,19 @@ class LlamaRunner final : public Runner {
         memory_(llama_get_memory(context_)),
         n_window_(llama_model_n_swa(model_)),
         batch_(static_cast<TokenPos>(llama_n_batch(context_))),
-        window_begin_(llama_max_parallel_sequences(), 0) {
+        window_begin_(llama_max_parallel_sequences(), 0),
+        cells_only_(llama_max_parallel_sequences(), false) {
     info_.n_cells = static_cast<TokenPos>(llama_n_ctx(context_));
     info_.n_batch = static_cast<TokenPos>(llama_n_batch(context_));
     info_.n_ubatch = static_cast<TokenPos>(llama_n_ubatch(context_));
     probe();
     info_.n_seqs = n_seqs_usable();
-    if (info_.rewind == Rewind::anywhere && info_.n_seqs > static_cast<std::int32_t>(llama_n_seq_max(context_))) {
+    const bool spare = info_.n_seqs > static_cast<std::int32_t>(llama_n_seq_max(context_)) || !rewinds_anywhere();
+    if (memory_ != nullptr && info_.n_seqs > 1 && spare) {
       first_seq_ = 1;
       --info_.n_seqs;
+      llama_memory_clear(memory_, false);
+      ranges_.emplace(context_, info_.rewind, n_window_);
       info_.saves_ranges = probe_saving();
     }
     info_.n_seqs = std::min(info_.n_seqs, model.n_sequences_max());
@@ -104,7 +107,8 @@ class LlamaRunner final : public Runner {
   bool remove(SeqId seq, TokenPos begin, TokenPos end) override;
   void clear(SeqId seq) override;
   bool can_resume(SeqId seq, TokenPos length, TokenPos at) const override;
-  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) override;
+  void share_cells(SeqId from, SeqId to, TokenPos end) override;
+  std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end, SaveKind kind) override;
   bool restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) override;
   DecodeStatus decode(std::span<const BatchItem> batch) override;
   Sampled sample(Sampler& sampler, std::int32_t index, const ProbsOptions& probs) override;
@@ -115,6 +119,9 @@ class LlamaRunner final : public Runner {
   bool probe_saving();
   llama_seq_id id(SeqId seq) const { return seq.value + first_seq_; }
   bool is_valid(SeqId seq) const { return seq.value >= 0 && seq.value < info_.n_seqs; }
+  bool rewinds_anywhere() const { return info_.rewind == Rewind::anywhere; }
+  void set_cells_only(SeqId seq, bool value) { cells_only_[static_cast<std::size_t>(seq.value)] = value; }
+  bool cells_only(SeqId seq) const { return cells_only_[static_cast<std::size_t>(seq.value)]; }
   TokenPos& window_begin(SeqId seq) { return window_begin_[static_cast<std::size_t>(seq.value)]; }
 
   const llama_model* model_;
@@ -127,6 +134,8 @@ class LlamaRunner final : public Runner {
   // Window models: what a sequence holds below this position may have a gap, whatever seq_pos_min says. A gap comes
   // from sharing a range whose source holds less of the window than the target did before.
   std::vector<TokenPos> window_begin_;
+  std::vector<bool> cells_only_;       // by SeqId: decoding cannot go on there before a checkpoint is restored
+  std::optional<LlamaRanges> ranges_;  // none: there is no sequence to spare
 };
 
 // Finds out by trying: two tokens are evaluated in an empty sequence and the second one is taken back.
@@ -215,69 +224,73 @@ void LlamaRunner::clear(SeqId seq) {
   if (memory_ == nullptr) return;
   llama_memory_seq_rm(memory_, id(seq), -1, -1);
   window_begin(seq) = 0;
+  set_cells_only(seq, false);
 }
 
 bool LlamaRunner::can_resume(SeqId seq, TokenPos length, TokenPos at) const {
   assert(is_valid(seq));
-  if (at == 0 || at == length) return true;
+  if (at == 0) return true;
+  if (cells_only(seq)) return false;
+  if (at == length) return true;
   if (at < 0 || at > length || info_.rewind == Rewind::never) return false;
   if (info_.rewind == Rewind::anywhere) return true;
   // The token at `at` attends to the n_window_ tokens that end with itself. (A chunked window reaches back less.)
   const TokenPos held_from = llama_memory_seq_pos_min(memory_, id(seq));
-  const TokenPos whole_from = std::max(held_from, window_begin_[static_cast<std::size_t>(id(seq))]);
+  const TokenPos whole_from = std::max(held_from, window_begin_[static_cast<std::size_t>(seq.value)]);
   return held_from >= 0 && whole_from <= std::max(0, at - n_window_ + 1);
 }
 
-// Saves a token that another sequence evaluated, and takes it back into a third.
+// Tries what the tiers do: two tokens of one sequence, as cells and as a checkpoint, make another one that goes on like
+// the first.
 bool LlamaRunner::probe_saving() {
   llama_memory_clear(memory_, false);
   const SeqId writer{info_.n_seqs - 1}, reader{0};
-  const BatchItem item{.token = 0, .pos = 0, .seq = writer, .want_logits = true};
-  bool works = decode({&item, 1}) == DecodeStatus::ok;
+  const auto evaluate = [&](SeqId seq, TokenPos pos) {
+    const BatchItem item{.token = 0, .pos = pos, .seq = seq, .want_logits = true};
+    return decode({&item, 1}) == DecodeStatus::ok;
+  };
+  bool works = evaluate(writer, 0) && evaluate(writer, 1);
   if (works) {
-    const std::vector<std::byte> bytes = save(writer, 0, 1);
-    works = !bytes.empty() && restore(reader, 0, 1, {0, 1, bytes}) &&
-            llama_memory_seq_pos_max(memory_, id(reader)) == 0 && llama_memory_seq_pos_max(memory_, kScratch) == -1;
+    const std::vector<std::byte> cells = save(writer, 0, 1, SaveKind::cells);
+    const std::vector<std::byte> checkpoint = save(writer, 1, 2, SaveKind::checkpoint);
+    works = !cells.empty() && !checkpoint.empty() && restore(reader, 0, 1, {0, 1, cells}) &&
+            restore(reader, 1, 2, {1, 2, checkpoint}) && can_resume(reader, 2, 2) &&
+            llama_memory_seq_pos_max(memory_, id(reader)) == 1 &&
+            llama_memory_seq_pos_max(memory_, LlamaRanges::kScratch) == -1 && evaluate(reader, 2);
   }
   llama_memory_clear(memory_, false);
+  set_cells_only(reader, false);
   return works;
 }
 
-std::vector<std::byte> LlamaRunner::save(SeqId seq, TokenPos begin, TokenPos end) {
-  assert(is_valid(seq) && 0 <= begin && begin < end);
-  std::vector<std::byte> bytes;
-  try {
-    llama_memory_seq_cp(memory_, id(seq), kScratch, begin, end);
-    bytes.resize(llama_state_seq_get_size(context_, kScratch));
-    const std::size_t written =
-        llama_state_seq_get_data(context_, reinterpret_cast<std::uint8_t*>(bytes.data()), bytes.size(), kScratch);
-    if (written != bytes.size()) bytes.clear();
-  } catch (const std::exception&) {
-    bytes.clear();
-  }
-  llama_memory_seq_rm(memory_, kScratch, -1, -1);
-  return bytes;
+void LlamaRunner::share_cells(SeqId from, SeqId to, TokenPos end) {
+  assert(is_valid(from) && is_valid(to) && from != to && end > 0 && !rewinds_anywhere());
+  clear(to);
+  // Of a recurrent memory `to` gets the state at `from`'s end, too. It is replaced before it is used.
+  llama_memory_seq_cp(memory_, id(from), id(to), 0, end);
+  set_cells_only(to, true);
+}
+
+std::vector<std::byte> LlamaRunner::save(SeqId seq, TokenPos begin, TokenPos end, SaveKind kind) {
+  assert(is_valid(seq) && info_.n_seqs > 0 && ranges_);
+  return ranges_->save(id(seq), begin, end, kind);
 }
 
 bool LlamaRunner::restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) {
-  assert(is_valid(seq) && saved.begin <= begin && begin < end && end <= saved.end);
-  bool works = false;
-  try {
-    const std::size_t read = llama_state_seq_set_data(
-        context_, reinterpret_cast<const std::uint8_t*>(saved.bytes.data()), saved.bytes.size(), kScratch);
-    // Exactly the positions that were said to be in there: the bytes may come from a disk.
-    works = read == saved.bytes.size() && llama_memory_seq_pos_min(memory_, kScratch) == saved.begin &&
-            llama_memory_seq_pos_max(memory_, kScratch) == saved.end - 1;
-    if (works) llama_memory_seq_cp(memory_, kScratch, id(seq), begin, end);
-  } catch (const std::exception&) {
-    works = false;
-  }
-  llama_memory_seq_rm(memory_, kScratch, -1, -1);
-  return works;
+  assert(is_valid(seq) && ranges_ && saved.begin <= begin && begin <= end && end <= saved.end);
+  if (!rewinds_anywhere()) set_cells_only(seq, true);
+  if (!ranges_->restore_cells(id(seq), begin, end, saved)) return false;
+  if (rewinds_anywhere() || end < saved.end || !LlamaRanges::holds_state(saved.bytes)) return true;
+  if (!ranges_->restore_state(id(seq), saved)) return false;
+  set_cells_only(seq, false);
+  // What lies before the window was not saved, and seq_pos_min tells where that begins.
+  window_begin(seq) = 0;
+  return true;
 }
 
 DecodeStatus LlamaRunner::decode(std::span<const BatchItem> batch) {
   assert(!batch.empty() && batch.size() <= static_cast<std::size_t>(info_.n_batch));
+  for (const BatchItem& item : batch) assert(!cells_only(item.seq));
   try {
     // 1: no room, the memory is as before; 2: aborted; below 0: a bad batch or a failure of the backend.
     const std::int32_t code = llama_decode(context_, batch_.fill(batch, first_seq_));

@@ -33,6 +33,13 @@ struct RunnerInfo {
   bool saves_ranges = false;         // save() and restore() work
 };
 
+// What save() takes of a sequence.
+enum class SaveKind : std::uint8_t {
+  cells,  // the KV of the range. Where the end of a sequence cannot be cut off anywhere, it is only a part of what is
+          // needed to go on
+  checkpoint,  // and all else that is needed to go on at its end. The same where cells are enough
+};
+
 struct BatchItem {
   Token token = 0;
   TokenPos pos = 0;
@@ -63,18 +70,26 @@ class Runner {
 
   virtual void clear(SeqId seq) = 0;
 
-  // Whether a sequence holding `length` tokens could be cut to, or shared up to, `at` and decoding continue there.
+  // Whether a sequence holding `length` tokens could be cut to, or shared up to, `at` and decoding continue there. Always
+  // at 0; elsewhere not while it holds cells only.
   // Ask right before: with Rewind::window, any decode(), also of other sequences, can turn yes into no for at < length.
   virtual bool can_resume(SeqId seq, TokenPos length, TokenPos at) const = 0;
 
-  // The KV at positions [begin, end) as bytes that restore() takes, in this process or in another one with the same
-  // model, KV types and positions; empty if the backend failed. REQUIRES: info().saves_ranges; begin < end; the
-  // sequence holds them.
-  virtual std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end) = 0;
+  // Makes `to` see `from`'s cells [0, end), whether or not decoding could go on there: it cannot, until a checkpoint is
+  // restored behind them. REQUIRES: rewind is not `anywhere`; `to` is empty; `from` holds them.
+  virtual void share_cells(SeqId from, SeqId to, TokenPos end) = 0;
 
-  // Appends positions [begin, end) to the sequence, out of what save() gave for `saved`. False, and the sequence is as
-  // before, if the bytes are not usable or there are no `saved.end - saved.begin` free cells. REQUIRES:
-  // info().saves_ranges; the sequence ends at `begin`; saved.begin <= begin < end <= saved.end.
+  // Positions [begin, end) as bytes that restore() takes, in this process or in another one with the same model, KV
+  // types and positions; empty if the backend failed. REQUIRES: info().saves_ranges; begin < end; the sequence holds
+  // them; for a checkpoint, can_resume() there.
+  virtual std::vector<std::byte> save(SeqId seq, TokenPos begin, TokenPos end, SaveKind kind) = 0;
+
+  // Appends positions [begin, end) to the sequence, out of what save() gave for `saved`. Where cells are not enough, a
+  // sequence cannot be gone on from (can_resume(), decode()) from then on until a checkpoint is restored up to its end,
+  // which may be all that it is for: begin == end. False if the bytes are not usable or there are no
+  // `saved.end - saved.begin` free cells: then a sequence that could be gone on from is as before, another one holds
+  // nothing of use and has to be cleared. REQUIRES: info().saves_ranges; the sequence ends at `begin`;
+  // saved.begin <= begin <= end <= saved.end.
   struct Saved {
     TokenPos begin = 0, end = 0;
     std::span<const std::byte> bytes;

@@ -148,7 +148,7 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   const auto seq = holder(job.ns, *job.tokens, end);
   if (!seq) return Saved::failed;  // it is gone already
   const TimePoint began = clock_.now();
-  auto state = std::make_shared<const std::vector<std::byte>>(runner_.save(*seq, job.next, end));
+  auto state = std::make_shared<const std::vector<std::byte>>(runner_.save(*seq, job.next, end, engine::SaveKind::cells));
   metrics_.tier_save_seconds.Observe(to_s(clock_.now() - began));
   if (state->empty()) return Saved::failed;
   tier::Block block{.id = id,

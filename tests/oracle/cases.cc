@@ -159,16 +159,37 @@ Logits end_evicted(Subject& s, const Prompt& p) {
   return tail(s, a, p, p.shared);
 }
 
-// Takes [begin, end) of `from` into `to` by way of saved bytes, `step` tokens at a time.
+using Bytes = std::vector<std::byte>;
+
+Bytes save_cells(Subject& s, SeqId seq, TokenPos begin, TokenPos end) {
+  Bytes bytes = s.runner().save(seq, begin, end, engine::SaveKind::cells);
+  EXPECT_FALSE(bytes.empty());
+  return bytes;
+}
+
+Bytes save_checkpoint(Subject& s, SeqId seq, TokenPos begin, TokenPos end) {
+  Bytes bytes = s.runner().save(seq, begin, end, engine::SaveKind::checkpoint);
+  EXPECT_FALSE(bytes.empty());
+  return bytes;
+}
+
+void restore(Subject& s, SeqId seq, TokenPos begin, TokenPos end, const engine::Runner::Saved& saved) {
+  EXPECT_TRUE(s.runner().restore(seq, begin, end, saved));
+}
+
+// Takes all of `from`, which ends at `end`, into `to` by way of saved bytes, `step` tokens at a time.
 void by_bytes(Subject& s, SeqId from, SeqId to, TokenPos end, TokenPos step) {
-  EXPECT_TRUE(s.runner().info().saves_ranges);
-  std::vector<std::vector<std::byte>> saved;
-  for (TokenPos at = 0; at < end; at += step) saved.push_back(s.runner().save(from, at, std::min(at + step, end)));
+  std::vector<Bytes> saved;
+  for (TokenPos at = 0; at < end; at += step) {
+    saved.push_back(at + step < end ? save_cells(s, from, at, at + step) : save_checkpoint(s, from, at, end));
+  }
   s.runner().clear(from);
   for (std::size_t i = 0; i < saved.size(); ++i) {
     const TokenPos begin = static_cast<TokenPos>(i) * step, last = std::min(begin + step, end);
-    EXPECT_TRUE(s.runner().restore(to, begin, last, {begin, last, saved[i]}));
+    restore(s, to, begin, last, {begin, last, saved[i]});
+    EXPECT_TRUE(last == end || s.rewind() == engine::Rewind::anywhere || !s.runner().can_resume(to, last, last));
   }
+  EXPECT_TRUE(s.runner().can_resume(to, end, end));
 }
 
 // Out of the cells and back in, block by block (the tiers).
@@ -192,10 +213,45 @@ Logits restored_behind_a_shared_part(Subject& s, const Prompt& p) {
   prefix(s, a, p);
   const TokenPos cut = p.shared / 3, block_end = std::min(p.shared + 5, p.length());
   s.decode(a, p.tokens, p.shared, block_end);
-  const std::vector<std::byte> block = s.runner().save(a, 0, block_end);
+  const Bytes block = save_cells(s, a, 0, block_end);
   s.share(a, b, 0, cut);
   s.runner().clear(a);
-  EXPECT_TRUE(s.runner().restore(b, cut, p.shared, {0, block_end, block}));
+  restore(s, b, cut, p.shared, {0, block_end, block});
+  return tail(s, b, p, p.shared);
+}
+
+// The cells are all there, in a sequence that has gone on elsewhere: only the state comes back.
+Logits state_restored(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  const TokenPos begin = p.shared - 16;
+  const Bytes checkpoint = save_checkpoint(s, a, begin, p.shared);
+  wander_off(s, a, p, p.shared, 24);
+  s.runner().share_cells(a, b, p.shared);
+  EXPECT_FALSE(s.runner().can_resume(b, p.shared, p.shared));
+  restore(s, b, p.shared, p.shared, {begin, p.shared, checkpoint});
+  return tail(s, b, p, p.shared);
+}
+
+// A beginning of the cells is there, the others and the state come back, and the donor goes on beside it.
+Logits checkpoint_behind_shared_cells(Subject& s, const Prompt& p) {
+  const TokenPos cut = p.shared / 3, begin = p.shared - 16;
+  prefix(s, a, p);
+  const Bytes cells = save_cells(s, a, cut - 10, begin), checkpoint = save_checkpoint(s, a, begin, p.shared);
+  wander_off(s, a, p, p.shared, 24);
+  s.runner().share_cells(a, b, cut);
+  restore(s, b, cut, begin, {cut - 10, begin, cells});
+  restore(s, b, begin, p.shared, {begin, p.shared, checkpoint});
+  s.decode(a, p.foreign, p.shared + 24, p.shared + 30);
+  return tail(s, b, p, p.shared);
+}
+
+// A checkpoint on the way of a sequence that goes on computing, restored twice into forks.
+Logits checkpoint_twice(Subject& s, const Prompt& p) {
+  prefix(s, a, p);
+  const Bytes checkpoint = save_checkpoint(s, a, 0, p.shared);
+  s.decode(a, p.tokens, p.shared, p.length());
+  for (const SeqId seq : {c, b}) restore(s, seq, 0, p.shared, {0, p.shared, checkpoint});
+  wander_off(s, c, p, p.shared, 8);
   return tail(s, b, p, p.shared);
 }
 
@@ -204,13 +260,24 @@ Logits foreign_bytes(Subject& s, const Prompt& p) {
   const TokenPos end = p.block + Prompt::block_size;
   prefix(s, a, p);
   s.decode(c, p.foreign, 0, end);
-  const auto before = s.runner().save(a, 0, p.block), wrong = s.runner().save(c, p.block, end);
-  const auto behind = s.runner().save(a, end, p.shared);
+  const Bytes before = save_cells(s, a, 0, p.block), wrong = save_cells(s, c, p.block, end);
+  const Bytes behind = save_checkpoint(s, a, end, p.shared);
   s.runner().clear(a);
   s.runner().clear(c);
-  EXPECT_TRUE(s.runner().restore(b, 0, p.block, {0, p.block, before}));
-  EXPECT_TRUE(s.runner().restore(b, p.block, end, {p.block, end, wrong}));
-  EXPECT_TRUE(s.runner().restore(b, end, p.shared, {end, p.shared, behind}));
+  restore(s, b, 0, p.block, {0, p.block, before});
+  restore(s, b, p.block, end, {p.block, end, wrong});
+  restore(s, b, end, p.shared, {end, p.shared, behind});
+  return tail(s, b, p, p.shared);
+}
+
+// The right cells with another conversation's state.
+Logits foreign_state(Subject& s, const Prompt& p) {
+  const TokenPos begin = p.shared - 16;
+  prefix(s, a, p);
+  s.decode(c, p.foreign, 0, p.shared);
+  const Bytes wrong = save_checkpoint(s, c, begin, p.shared);
+  s.runner().share_cells(a, b, p.shared);
+  restore(s, b, p.shared, p.shared, {begin, p.shared, wrong});
   return tail(s, b, p, p.shared);
 }
 
@@ -274,9 +341,12 @@ const std::vector<Case>& valid_cases() {
       {"end evicted", rewind, false, end_evicted},
       {"prefix folded", any_range, false, folded},
       {"middle folded", any_range, false, folded_in_the_middle},
-      {"saved and restored", any_range, true, saved_and_restored},
-      {"restored, other cells", any_range, false, restored_into_other_cells},
+      {"saved and restored", saving, true, saved_and_restored},
+      {"restored, other cells", saving, false, restored_into_other_cells},
       {"restored in part", any_range, false, restored_behind_a_shared_part},
+      {"state restored", states, false, state_restored},
+      {"behind shared cells", states, false, checkpoint_behind_shared_cells},
+      {"checkpoint twice", states, false, checkpoint_twice},
   };
   return all;
 }
@@ -287,7 +357,8 @@ const std::vector<Case>& controls() {
       {"foreign block", Needs::nothing, false, foreign_block},
       {"shifted by one", Needs::nothing, false, shifted},
       {"one token changed", Needs::nothing, false, one_token_changed},
-      {"foreign bytes", Needs::any_range, false, foreign_bytes},
+      {"foreign bytes", Needs::cells, false, foreign_bytes},
+      {"foreign state", Needs::states, false, foreign_state},
   };
   return all;
 }

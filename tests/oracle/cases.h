@@ -14,6 +14,9 @@ enum class Needs : std::uint8_t {
   nothing,    // every family can do it
   rewind,     // cuts a tail off, or starts in the middle of another sequence
   any_range,  // replaces cells under later ones: full attention only
+  saving,     // saves ranges as bytes
+  states,     // has a state beside its cells, and saves it
+  cells,      // saves cells that hold something: not purely recurrent
 };
 
 struct Case {

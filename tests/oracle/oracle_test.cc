@@ -30,11 +30,14 @@ std::string model_file(const std::string& name) {
   return std::string(COPPICE_BINARY_DIR) + "/models/" + name + ".gguf";
 }
 
-bool can_do(Needs needs, Rewind rewind) {
+bool can_do(Needs needs, const engine::RunnerInfo& info) {
   switch (needs) {
     case Needs::nothing: return true;
-    case Needs::rewind: return rewind != Rewind::never;
-    case Needs::any_range: return rewind == Rewind::anywhere;
+    case Needs::rewind: return info.rewind != Rewind::never;
+    case Needs::any_range: return info.rewind == Rewind::anywhere;
+    case Needs::saving: return info.saves_ranges;
+    case Needs::states: return info.saves_ranges && info.rewind != Rewind::anywhere;
+    case Needs::cells: return info.saves_ranges && info.bytes_per_cell > 0;
   }
   return false;
 }
@@ -71,14 +74,14 @@ TEST_P(ReuseOracle, C_ReuseGivesTheLogitsOfAColdRun) {
   std::printf("| %-12s | %-22s | %-8s |\n", "model", "case", "nmse");
   double worst = 0;
   for (const Case& c : valid_cases()) {
-    if (!can_do(c.needs, subject_->rewind())) continue;  // ResumesWhereItSays tests what the runner says instead
+    if (!can_do(c.needs, subject_->runner().info())) continue;  // ResumesWhereItSays tests what the runner says instead
     const double error = measure(c);
     EXPECT_TRUE(error == 0 || !c.exact) << c.name << ": same cells and batches, so the same bits";
     worst = std::max(worst, error);
   }
   double best = 1;
   for (const Case& c : controls()) {
-    if (can_do(c.needs, subject_->rewind())) best = std::min(best, measure(c));
+    if (can_do(c.needs, subject_->runner().info())) best = std::min(best, measure(c));
   }
   std::printf("| %-12s | worst valid %.1e, best control %.1e: %.0f times |\n", GetParam().name, worst, best,
               best / worst);
