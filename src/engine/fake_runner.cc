@@ -189,11 +189,13 @@ bool FakeRunner::restore(SeqId id, TokenPos begin, TokenPos end, const Saved& sa
   const auto n = static_cast<std::size_t>(saved.end - saved.begin);
   const bool cells_suffice = options_.rewind == Rewind::anywhere;
   Seq& s = seq(id);
-  if (!cells_suffice) s.cells_only = true;
-  if (std::exchange(refuse_next_restore_, false)) return false;
   const bool has_state = !cells_suffice && saved.bytes.size() == (n + 1) * kValue;
-  if (saved.bytes.size() != (has_state ? n + 1 : n) * kValue) return false;
-  if (begin < end && free_.size() < n) return false;
+  const bool fits = saved.bytes.size() == (has_state ? n + 1 : n) * kValue && (begin == end || free_.size() >= n);
+  s.cells_only = !cells_suffice;
+  if (std::exchange(refuse_next_restore_, false) || !fits) {
+    if (begin == 0) clear(id);
+    return false;
+  }
   append(id, saved.bytes.subspan(static_cast<std::size_t>(begin - saved.begin) * kValue,
                                  static_cast<std::size_t>(end - begin) * kValue));
   if (!has_state || end < saved.end) return true;

@@ -105,7 +105,7 @@ TEST(FakeRunner, B21_ACheckpointNeedsItsCellsAndItsState) {
   ASSERT_TRUE(runner.restore(b, 0, 2, {0, 2, wrong_cells}));
   ASSERT_TRUE(runner.restore(b, 2, 3, {2, 3, checkpoint}));
   EXPECT_NE(run(runner, b, {4}), right);
-  EXPECT_FALSE(runner.restore(b, 4, 5, {4, 5, cells}));  // not what it says
+  EXPECT_FALSE(runner.restore(b, 4, 5, {4, 8, cells}));  // not what it says
 }
 
 }  // namespace

@@ -278,8 +278,11 @@ std::vector<std::byte> LlamaRunner::save(SeqId seq, TokenPos begin, TokenPos end
 
 bool LlamaRunner::restore(SeqId seq, TokenPos begin, TokenPos end, const Saved& saved) {
   assert(is_valid(seq) && ranges_ && saved.begin <= begin && begin <= end && end <= saved.end);
-  if (!rewinds_anywhere()) set_cells_only(seq, true);
-  if (!ranges_->restore_cells(id(seq), begin, end, saved)) return false;
+  set_cells_only(seq, !rewinds_anywhere());
+  if (!ranges_->restore_cells(id(seq), begin, end, saved)) {
+    if (begin == 0) clear(seq);
+    return false;
+  }
   if (rewinds_anywhere() || end < saved.end || !LlamaRanges::holds_state(saved.bytes)) return true;
   if (!ranges_->restore_state(id(seq), saved)) return false;
   set_cells_only(seq, false);

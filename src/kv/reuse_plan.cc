@@ -28,4 +28,24 @@ ReusePlan plan_reuse(const ReuseQuery& query) {
   return plan;
 }
 
+ReusePlan plan_cells(const ReuseQuery& query, TokenPos until, const std::function<bool(SeqId)>& may_share) {
+  ReusePlan plan{.from = {}, .reused = 0, .source = Source::none, .not_rewindable = false, .cells_only = true};
+  TokenPos most = 0;
+  const auto offer = [&](const Holder& holder, Source source) {
+    most = std::max(most, std::min(holder.common, query.prompt_length - 1));
+    const TokenPos at = std::min(holder.common, until);
+    if (at <= plan.reused || !may_share(holder.seq)) return;
+    plan.from = holder.seq;
+    plan.reused = at;
+    plan.source = source;
+  };
+  if (query.own) offer(*query.own, Source::slot);
+  if (query.named && query.named->holder) {
+    offer(*query.named->holder, query.named->is_pool ? Source::pool : Source::donor);
+  }
+  for (const ReuseQuery::Other& other : query.others) offer(other.holder, other.is_pool ? Source::pool : Source::donor);
+  plan.not_rewindable = until < most;
+  return plan;
+}
+
 }  // namespace coppice::kv

@@ -47,10 +47,15 @@ struct ReusePlan {
   TokenPos reused = 0;           // < prompt_length: one token is always evaluated, so that there are logits (A7)
   Source source = Source::none;  // what `from` is to this request
   bool not_rewindable = false;   // more was held, but the memory cannot go back to that point
+  bool cells_only = false;       // the memory cannot go on there before a checkpoint was restored (spec B21)
 };
 
 // Takes the longest prefix that is held anywhere. Of equally long ones: the own sequence, the named one, the others in
 // order.
 ReusePlan plan_reuse(const ReuseQuery& query);
+
+// Takes the longest prefix that is held anywhere, at most `until`, whether or not the memory can go on there: a
+// checkpoint at `until` is restored behind its cells. `may_share`: a holder that can be shared from.
+ReusePlan plan_cells(const ReuseQuery& query, TokenPos until, const std::function<bool(SeqId)>& may_share);
 
 }  // namespace coppice::kv

@@ -13,6 +13,7 @@
 //                                             where they part, has ended or was paused     -> queued
 //                                             cancel, stop                                 -> done
 //   restoring           slot, cells, blocks   all blocks are in its cells, or no more can be had   -> prefilling
+//                                             cells without their state are of no use: once   -> queued
 //                                             pause, cancel, stop                          -> as below
 //   prefilling          slot, cells           last prompt token evaluated                  -> decoding
 //                                             pause: an older request needs cells          -> queued
@@ -74,6 +75,9 @@ struct Active {
   TokenPos restore_until = 0;    // in restoring
   kv::Lease lease;               // on its sequence, while it has a slot
   std::size_t pins_done = 0;     // of the request's pins, from the shortest on
+  std::vector<TokenPos> checkpoints;  // where its state is to be saved on the way, shortest first (spec B21)
+  std::size_t checkpoints_done = 0;
+  bool without_tiers = false;    // restoring has failed once: it is not tried again
   Report report;
   TimePoint arrived, admitted, restored, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt

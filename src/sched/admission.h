@@ -10,7 +10,8 @@ struct AdmissionFacts {
   kv::SlotRule rule = kv::SlotRule::wait;
   kv::ReuseQuery query;
   kv::ReusePlan plan;
-  TokenPos restored = 0;                // taken from the tiers behind what the plan reuses
+  TokenPos restored = 0;                // taken from the tiers behind what the plan reuses; with a plan of cells only,
+                                        // together with the state there
   const Tokens* last_prompt = nullptr;  // the session's previous one; null if there is none
   bool has_session = false;
   TokenPos known() const { return plan.reused + restored; }  // of the prompt, what need not be computed

@@ -57,7 +57,7 @@ SequencePlace Residency::place(SeqId seq) const {
 
 SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
   const auto own = of(slot);
-  const bool ends_there = plan.from && plan.reused == sequences_.length(*plan.from);
+  const bool ends_there = plan.from && !plan.cells_only && plan.reused == sequences_.length(*plan.from);
   if (own && plan.from == own && ends_there) {
     ++sequences_.notes(*own).uses;
     return *own;
@@ -70,7 +70,10 @@ SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
     const kv::Lease donor = plan.from ? sequences_.leases().take(*plan.from) : kv::Lease{};
     leave(slot);
     const auto fresh = acquire();
-    if (fresh && plan.from) sequences_.share(*plan.from, *fresh, plan.reused);
+    if (fresh && plan.from) {
+      plan.cells_only ? sequences_.share_cells(*plan.from, *fresh, plan.reused)
+                      : sequences_.share(*plan.from, *fresh, plan.reused);
+    }
     // With every sequence in use by someone who needs it, what is left to take is the one to start from, which no slot
     // has (the own one was left just now): there is a sequence for every slot beside the pools.
     assert(fresh || (plan.from && is_parked(*plan.from)));
@@ -83,6 +86,14 @@ SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
   sequences_.cut(seq, plan.reused);
   sequences_.touch(seq);
   return seq;
+}
+
+bool Residency::can_share_cells(SeqId from) const {
+  for (std::int32_t i = 0; i < sequences_.count(); ++i) {
+    const SeqId seq{i};
+    if (!sequences_.in_use(seq) || (seq != from && !sequences_.leases().held(seq))) return true;
+  }
+  return false;
 }
 
 // A free sequence, or one that is given up for it.

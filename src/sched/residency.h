@@ -69,8 +69,11 @@ class Residency {
   // Gives the slot a sequence that holds exactly the plan's tokens: its own or a parked one where that ends just there,
   // else a new one that shares them. What the slot had before is left, as leave() says. Where no sequence is free and
   // none can be given up, the plan's own is cut. REQUIRES: the plan was made from the present state; the slot's
-  // sequence has no lease.
+  // sequence has no lease; a plan of cells only needs can_share_cells().
   SeqId begin(SlotId slot, const kv::ReusePlan& plan);
+
+  // Whether there is a sequence to share its cells into: a free one, or another one that can be given up.
+  bool can_share_cells(SeqId from) const;
 
   // The slot lets go of its sequence.
   void leave(SlotId slot);

@@ -172,7 +172,7 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
   a->lease.release();
   a->hold = {};
   s.last_used = ++releases_;
-  if (a->request.placement.cache_prompt) {
+  if (a->request.placement.cache_prompt && sequences().resumable(seq)) {
     keep(*a, seq, true);
     residency_.retire(seq);
   } else {

@@ -43,6 +43,10 @@ struct SchedulerOptions {
   // A request waits for another one's prefill if that saves at least so many tokens; below, waiting costs more than it
   // saves. The completions of one request (n > 1) wait for each other whatever it saves.
   TokenPos coalesce_tokens_min = 32;
+  // Where the end of a sequence cannot be cut off (spec B21): a prompt's state is saved each so many tokens.
+  TokenPos checkpoint_tokens = 4096;
+  // A checkpoint costs its bytes, and often a step of its own: not for fewer tokens than these.
+  TokenPos checkpoint_tokens_min = 64;
   SessionTable::Limits sessions;
   std::size_t pools_max = 64;
   std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: the default one
@@ -144,11 +148,19 @@ class Scheduler final : public Inspector {
   // scheduler_restore.cc
   void find_in_tiers(Active& a);
   bool may_look_at(Active& a) const;
-  TokenPos from_tiers(const Active& a, const kv::ReusePlan& plan) const;
+  TokenPos cells_at_hand(const AdmissionFacts& facts, TokenPos until) const;
+  kv::ReusePlan cells_plan(const AdmissionFacts& facts, TokenPos until) const;
+  void add_tiers(AdmissionFacts& facts, TokenPos tokens) const;
   void restore_some();
   bool restore_block(Slot& slot);
   void end_restoring(Slot& slot);
+  void restart_without_tiers(Slot& slot);
   void keep(const Active& a, SeqId seq, bool whole);
+
+  // scheduler_checkpoints.cc
+  std::vector<TokenPos> checkpoints_of(const Active& a, TokenPos known) const;
+  std::optional<TokenPos> checkpoint_stop(const Active& a) const;
+  void save_checkpoints(Active& a);
 
   // scheduler_lookup.cc
   Lookup look_up(const Tokens& prompt, const Placement& placement) const;

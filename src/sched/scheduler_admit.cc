@@ -54,11 +54,14 @@ Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
   if (!choice.slot || (a.request.make_pool && pool_in_the_making())) return Admission::wait_for_slot;
   AdmissionFacts facts = facts_of(lookup, choice);
   if (a.hold.blocks_saved != tiering_.blocks_saved()) find_in_tiers(a);
-  if (a.hold.tokens > facts.plan.reused && tiering_.waits_for_disk(a.hold)) {
-    a.phase = Phase::waiting_for_blocks;
-    return Admission::wait_for_blocks;
+  if (a.hold.tokens > facts.plan.reused) {
+    tiering_.prefetch(a.hold, cells_at_hand(facts, a.hold.tokens));
+    if (tiering_.waits_for_disk(a.hold)) {
+      a.phase = Phase::waiting_for_blocks;
+      return Admission::wait_for_blocks;
+    }
+    add_tiers(facts, tiering_.usable(a.hold));
   }
-  facts.restored = from_tiers(a, facts.plan);
   if (const auto wait = who_computes_more(lookup, facts.known())) {
     if (!a.report.coalesced) metrics_.requests_coalesced.Increment();
     a.report.coalesced = true;
@@ -165,7 +168,9 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
     }
   }
   a->restore_until = facts.plan.reused + facts.restored;
-  a->phase = facts.restored > 0 ? Phase::restoring : Phase::prefilling;
+  a->phase = facts.restored > 0 || facts.plan.cells_only ? Phase::restoring : Phase::prefilling;
+  a->checkpoints = checkpoints_of(*a, facts.known());
+  a->checkpoints_done = 0;
   a->admitted = a->restored = clock_.now();
   if (!a->started) {
     a->report.queued = a->admitted - a->arrived;
@@ -177,7 +182,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
     a->request.sink->on_progress({a->input_length(), a->report.reused(), a->report.reused(), Duration{0}});
   }
   s.active = std::move(a);
-  pin_prefixes(*s.active);
+  if (s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
   const TokenPos need = reserved_cells() + 1;
   while (sequences().free_cells() < need && evict_one(need - sequences().free_cells())) {
   }

@@ -27,7 +27,7 @@ Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement)
   AdmissionFacts facts = facts_of(lookup, choice);
   TokenPos in_host = 0;
   const TokenPos in_tiers = placement.cache_prompt ? tiering_.known(placement.ns, prompt, &in_host) : 0;
-  if (tiering_.worth_it(in_tiers - facts.plan.reused)) facts.restored = in_tiers - facts.plan.reused;
+  add_tiers(facts, in_tiers);
   const Miss miss = explain_miss(facts, prompt);
   const auto length = static_cast<TokenPos>(prompt.size());
   Explanation e{.rule = choice.rule,

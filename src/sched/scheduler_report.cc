@@ -28,7 +28,7 @@ void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
                   a.request.placement.pool, a.request.placement.shared_pool_slot.value_or(SlotId{-1}).value,
                   facts.plan.reused);
   }
-  metrics_.prompt_tokens.Increment(report.prompt_tokens);
+  if (!a.without_tiers) metrics_.prompt_tokens.Increment(report.prompt_tokens);  // else it was counted before
   metrics_.prompt_tokens_reused[0]->Increment(report.reused_slot);
   metrics_.prompt_tokens_reused[1]->Increment(report.reused_donor);
   metrics_.prompt_tokens_reused[2]->Increment(report.reused_pool);

@@ -16,7 +16,13 @@ constexpr std::chrono::milliseconds kRestoreAtOnce{20};
 // When it arrives, so that the disk reads while it waits, and again when it is about to run, if more was saved since.
 void Scheduler::find_in_tiers(Active& a) {
   const Placement& p = a.request.placement;
-  if (p.cache_prompt) a.hold = tiering_.find(p.ns, *a.input);
+  if (!tiering_.on() || !p.cache_prompt || a.without_tiers) return;
+  TokenPos in_cells = 0;
+  const std::vector<TokenPos> common = sequences().tree().common(p.ns, *a.input);
+  for (std::int32_t i = 0; i < sequences().count(); ++i) {
+    in_cells = std::max(in_cells, std::min(common[static_cast<std::size_t>(i)], sequences().length(SeqId{i})));
+  }
+  a.hold = tiering_.find(p.ns, *a.input, in_cells);
 }
 
 // A request that waits, for a prefix or for its blocks, is looked at again only when it may go on.
@@ -30,10 +36,28 @@ bool Scheduler::waits_for_disk() const {
   return std::all_of(queue_.begin(), queue_.end(), [](const auto& a) { return a->phase == Phase::waiting_for_blocks; });
 }
 
-// Tokens to take from the tiers behind those that are in cells already.
-TokenPos Scheduler::from_tiers(const Active& a, const kv::ReusePlan& plan) const {
-  const TokenPos gain = tiering_.usable(a.hold) - plan.reused;
-  return gain > 0 && tiering_.worth_it(gain) ? gain : 0;
+// Of the prompt's first `until` tokens, those that a sequence can be given without restoring cells.
+TokenPos Scheduler::cells_at_hand(const AdmissionFacts& facts, TokenPos until) const {
+  return tiering_.has_checkpoints() ? cells_plan(facts, until).reused : facts.plan.reused;
+}
+
+kv::ReusePlan Scheduler::cells_plan(const AdmissionFacts& facts, TokenPos until) const {
+  return kv::plan_cells(facts.query, until, [this](SeqId from) { return residency_.can_share_cells(from); });
+}
+
+// Has the tiers, which can bring a sequence to `tokens` tokens, go on where the plan ends, if that is faster than
+// computing. Where a checkpoint does it, the plan becomes another one: any cells will do, whoever holds them.
+void Scheduler::add_tiers(AdmissionFacts& facts, TokenPos tokens) const {
+  const TokenPos gain = tokens - facts.plan.reused;
+  if (!tiering_.has_checkpoints()) {
+    if (tiering_.worth_it(gain, gain)) facts.restored = gain;
+    return;
+  }
+  if (gain <= 0) return;
+  const kv::ReusePlan cells = cells_plan(facts, tokens);
+  if (!tiering_.worth_it(gain, tokens - cells.reused)) return;
+  facts.plan = cells;
+  facts.restored = tokens - cells.reused;
 }
 
 void Scheduler::restore_some() {
@@ -60,30 +84,45 @@ bool Scheduler::restore_block(Slot& s) {
   }
   if (sequences().free_cells() < room) return false;
   const TokenPos begin = held(s);
-  const TokenPos gained = tiering_.restore(s.seq(), a.hold, a.restore_until);
-  if (gained == 0) return false;
+  const std::optional<TokenPos> gained = tiering_.restore(s.seq(), a.hold, a.restore_until);
+  if (!gained) return false;
   if (a.report.pauses == 0) {
-    const TokenPos host = std::clamp(a.hold.tokens_in_host - begin, 0, gained);
+    const TokenPos host = std::clamp(a.hold.tokens_in_host - begin, 0, *gained);
     a.report.reused_host += host;
-    a.report.reused_disk += gained - host;
+    a.report.reused_disk += *gained - host;
     metrics_.prompt_tokens_reused[3]->Increment(host);
-    metrics_.prompt_tokens_reused[4]->Increment(gained - host);
+    metrics_.prompt_tokens_reused[4]->Increment(*gained - host);
   }
-  return held(s) < a.restore_until;
+  return held(s) < a.restore_until || !sequences().resumable(s.seq());
 }
 
 void Scheduler::end_restoring(Slot& s) {
+  if (!sequences().resumable(s.seq())) return restart_without_tiers(s);
   Active& a = *s.active;
   a.phase = Phase::prefilling;
   a.hold = {};
   a.restored = clock_.now();
   a.report.restore += a.restored - a.admitted;
   retry_ = true;
+  pin_prefixes(a);
   if (a.report.pauses > 0) return;
   const Report& report = a.report;
   const TokenPos in_cells = report.reused_slot + report.reused_donor + report.reused_pool;
   a.report.source =
       source_of({.from = {}, .reused = in_cells, .source = report.source}, report.reused_host, report.reused_disk);
+}
+
+// Cells without a state that fits are of no use: the request begins again, with what the cells of others give it.
+void Scheduler::restart_without_tiers(Slot& s) {
+  auto a = release(s);
+  a->without_tiers = true;
+  if (a->report.pauses == 0) {
+    Report& report = a->report;
+    report.reused_slot = report.reused_donor = report.reused_pool = report.reused_host = report.reused_disk = 0;
+    a->started = false;
+  }
+  obs::log_info("request starts again without the tiers", "id={}", a->request.id.value);
+  enqueue(std::move(a));
 }
 
 // Turns of a session survive a restart; a prompt that came once does so only when others share it.

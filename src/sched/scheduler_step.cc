@@ -79,6 +79,7 @@ PrefillNeed Scheduler::prefill_need(const Slot& s) const {
     if (a->phase != Phase::waiting_for_prefix || a->wait.leader != s.active->request.id) continue;
     if (a->wait.until > held(s)) need.urgent = std::min(need.urgent, a->wait.until - held(s));
   }
+  if (const auto stop = checkpoint_stop(*s.active)) need.urgent = std::min(need.urgent, *stop - held(s));
   return need;
 }
 
@@ -135,7 +136,9 @@ void Scheduler::note_evaluated() {
   }
   metrics_.prompt_tokens_computed.Increment(computed);
   for (Slot& s : slots_) {
-    if (s.active && s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
+    if (!s.active || s.active->phase != Phase::prefilling) continue;
+    pin_prefixes(*s.active);
+    save_checkpoints(*s.active);
   }
   for (Slot& s : slots_) {
     if (!s.active || s.active->phase != Phase::prefilling || !s.active->request.report_progress) continue;

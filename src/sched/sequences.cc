@@ -37,6 +37,15 @@ void Sequences::share(SeqId from, SeqId to, TokenPos length) {
   touch(to);
 }
 
+void Sequences::share_cells(SeqId from, SeqId to, TokenPos length) {
+  assert(at(to).in_use && at(to).length == 0 && 0 < length && length <= at(from).length);
+  runner_.share_cells(from, to, length);
+  cells_.share(from, to, 0, length);
+  at(to).length = length;
+  touch(from);
+  touch(to);
+}
+
 void Sequences::cut(SeqId seq, TokenPos length) {
   if (length == at(seq).length) return settle(seq);
   [[maybe_unused]] const bool removed = runner_.remove(seq, length, -1);
@@ -64,9 +73,9 @@ void Sequences::evaluated(SeqId seq, Token token) {
 
 bool Sequences::restore(SeqId seq, TokenPos end, const engine::Runner::Saved& saved) {
   const TokenPos begin = at(seq).length;
-  assert(tree_.contains(seq) && begin < end && end <= tree_.length(seq));
+  assert(tree_.contains(seq) && begin <= end && end <= tree_.length(seq));
   if (!runner_.restore(seq, begin, end, saved)) return false;
-  cells_.append(seq, end - begin);
+  if (begin < end) cells_.append(seq, end - begin);
   at(seq).length = end;
   return true;
 }

@@ -68,6 +68,11 @@ class Sequences {
   // REQUIRES: `to` is empty; 0 < length <= length(from); the memory can resume there.
   void share(SeqId from, SeqId to, TokenPos length);
 
+  // The same where the memory cannot resume there: a checkpoint has to be restored behind these cells (spec B21).
+  void share_cells(SeqId from, SeqId to, TokenPos length);
+  // Whether decoding can go on at its end. Not while it is being restored from a checkpoint.
+  bool resumable(SeqId seq) const { return runner_.can_resume(seq, at(seq).length, at(seq).length); }
+
   // Only the first `length` tokens stay. REQUIRES: the memory can resume there, or length is 0.
   void cut(SeqId seq, TokenPos length);
 
@@ -78,8 +83,9 @@ class Sequences {
   // The runner evaluated this token at the end of the sequence.
   void evaluated(SeqId seq, Token token);
 
-  // Saved cells at its end, up to position `end`. False, and nothing has changed, if the runner does not take them.
-  // REQUIRES: it has promised as many.
+  // Saved cells at its end, up to position `end`, and the state there if it is a checkpoint's end. False if the runner
+  // does not take them: nothing has changed then, or it is not resumable and of no use. REQUIRES: it has promised as
+  // many.
   bool restore(SeqId seq, TokenPos end, const engine::Runner::Saved& saved);
 
   // Where other sequences hold the same tokens in other cells, all of them now share one copy (spec A8, B15). Returns

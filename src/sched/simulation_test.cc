@@ -2,6 +2,7 @@
 // forks, cancels, failing batches, and far too few cells and sequences. After every step the invariants hold; every
 // answer equals the one that the prompt alone gives. A failure prints its seed; COPPICE_SIM_SEED replays it and
 // COPPICE_SIM_STEPS sets how long to run.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
 
@@ -40,6 +41,8 @@ class Simulation {
         world_(runner, {.n_slots = n_slots,
                         .step_tokens_max = 1 + pick(24),
                         .coalesce_tokens_min = 1 + pick(6),
+                        .checkpoint_tokens = 3 + pick(20),
+                        .checkpoint_tokens_min = 1 + pick(4),
                         .pools_max = 2,
                         .tier = {.tiers = tiers_.get(), .fingerprint = "simulated"}}),
         n_slots_(n_slots) {}
@@ -55,7 +58,10 @@ class Simulation {
       if (pick(300) == 0) world_.runner.refuse_next_restore();
       step();
     }
-    while (!world_.scheduler.idle()) step();
+    for (int i = 0; !world_.scheduler.idle(); ++i) {
+      ASSERT_LT(i, 100'000) << "nothing moves on:" << stuck();
+      step();
+    }
     settle();
     EXPECT_TRUE(open_.empty());
   }
@@ -63,18 +69,20 @@ class Simulation {
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
     std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
-                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0;
+                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0,
+                  states = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
       from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
       folded += c.folded, evicted += c.evicted;
-      restored += c.restored, quarantined += c.quarantined;
+      restored += c.restored, quarantined += c.quarantined, states += c.states;
     }
   };
   Counts counts() {
     counts_.folded = static_cast<std::uint64_t>(world_.metrics.cells_folded.Value());
     counts_.evicted = static_cast<std::uint64_t>(world_.metrics.sequences_evicted.Value());
     counts_.restored = world_.runner.tokens_restored();
+    counts_.states = world_.runner.states_restored();
     if (tiers_) counts_.quarantined = tiers_->stats().quarantined;
     return counts_;
   }
@@ -86,6 +94,16 @@ class Simulation {
     int n_predict;
     std::shared_ptr<Outcome> outcome;
   };
+
+  std::string stuck() const {
+    std::string text;
+    for (const SlotInfo& slot : world_.scheduler.snapshot().slots) {
+      if (!slot.request) continue;
+      text += fmt::format(" slot {}: request {} held {} prompt {} processed {} predicted {};", slot.id.value,
+                          slot.request->value, slot.held, slot.prompt_tokens, slot.processed, slot.predicted);
+    }
+    return text + fmt::format(" queued {}, cells {}", world_.scheduler.queued(), world_.runner.used());
+  }
 
   int pick(int n) { return std::uniform_int_distribution<int>(0, n - 1)(random_); }
 
@@ -127,6 +145,7 @@ class Simulation {
   void submit(const Tokens& prompt, Placement p, int n_predict, int copies) {
     for (int i = 0; i < copies; ++i) {
       p.is_fork = i > 0;
+      if (pick(2)) p.history = pick(static_cast<int>(prompt.size()));
       if (pick(6) == 0) p.pins = pins_in(prompt);
       Request request = world_.make(prompt, p, n_predict);
       if (!world_.scheduler.check(request)) return;
@@ -246,7 +265,7 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
                            .rewind = GetParam(),
                            .window = 8,
                            .eog_one_in = 20},
-                          n_slots, part % 2 == 0 ? 0 : 8000 * part);
+                          n_slots, part == 2 || part == 4 ? 0 : 8000 * (part + 1));
     simulation.run(steps / 6);
     counts.add(simulation.counts());
   }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 #include <utility>
 
 #include "obs/log.h"
@@ -36,7 +37,8 @@ Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runn
       runner_(runner),
       clock_(clock),
       metrics_(metrics),
-      block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0) {
+      block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0),
+      last_(runner.info().rewind == engine::Rewind::anywhere ? tier::BlockKind::cells : tier::BlockKind::checkpoint) {
   // For people who look into the folder. Of other namespaces nobody is told.
   if (on()) tiers_->put_record(tier::kRootRecordKind, tier::hex(root(NamespaceId{})), fingerprint_);
 }
@@ -50,17 +52,17 @@ const tier::BlockId& Tiering::root(NamespaceId ns) const {
 
 tier::Found Tiering::look_up(NamespaceId ns, const Tokens& prompt) const {
   if (!on() || prompt.size() < 2) return {};
-  return tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1));
+  return tiers_->find(root(ns), std::span(prompt).first(prompt.size() - 1), last_);
 }
 
-TierHold Tiering::find(NamespaceId ns, const Tokens& prompt) {
-  TierHold hold{.lease = {}, .tokens = 0, .tokens_in_host = 0, .blocks_saved = blocks_saved_};
+TierHold Tiering::find(NamespaceId ns, const Tokens& prompt, TokenPos in_cells) {
+  TierHold hold{.lease = {}, .tokens = 0, .tokens_in_host = 0, .in_cells = 0, .blocks_saved = blocks_saved_};
   const tier::Found found = look_up(ns, prompt);
   if (found.tokens == 0) return hold;
   hold.lease = tiers_->lease(found.blocks);
   hold.tokens = found.tokens;
   hold.tokens_in_host = found.tokens_in_host;
-  if (hold.tokens > hold.tokens_in_host) tiers_->prefetch(hold.lease);
+  prefetch(hold, in_cells);
   return hold;
 }
 
@@ -70,49 +72,69 @@ TokenPos Tiering::known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host)
   return found.tokens;
 }
 
+// Blocks whose cells are there need not be: but for the one that ends a chain with a state.
+std::size_t Tiering::first_needed(const TierHold& hold) const {
+  const std::size_t n = hold.lease.blocks().size(), whole = static_cast<std::size_t>(hold.in_cells / block_tokens_);
+  return std::min(whole, has_checkpoints() && n > 0 ? n - 1 : n);
+}
+
+void Tiering::prefetch(TierHold& hold, TokenPos in_cells) {
+  hold.in_cells = in_cells;
+  if (hold.tokens > hold.tokens_in_host) tiers_->prefetch(hold.lease, first_needed(hold));
+}
+
 bool Tiering::waits_for_disk(const TierHold& hold) const {
-  return hold.lease && tiers_->ready(hold.lease) == tier::Ready::waiting;
+  return hold.lease && tiers_->ready(hold.lease, first_needed(hold)) == tier::Ready::waiting;
 }
 
 TokenPos Tiering::usable(const TierHold& hold) const {
-  TokenPos end = 0;
-  for (const auto& block : hold.lease.blocks()) {
+  const std::size_t first = first_needed(hold);
+  TokenPos end = static_cast<TokenPos>(first) * block_tokens_;
+  std::size_t n_there = first;
+  for (const auto& block : hold.lease.blocks() | std::views::drop(first)) {
     if (end >= hold.tokens || tiers_->payload(block.id) == nullptr) break;
     end += block_tokens_;
+    ++n_there;
   }
+  if (has_checkpoints() && n_there < hold.lease.blocks().size()) return 0;
   return std::min(end, hold.tokens);
 }
 
-bool Tiering::worth_it(TokenPos tokens) const {
-  if (tokens <= 0) return false;
-  return prefill_s_ == 0 || restore_s_ == 0 || restore_s_ < prefill_s_;
+bool Tiering::worth_it(TokenPos gain, TokenPos cells) const {
+  if (gain <= 0) return false;
+  return prefill_s_ == 0 || restore_s_ * cells + state_s_ < prefill_s_ * gain;
 }
 
 void Tiering::note_prefill(TokenPos tokens, Duration took) {
   if (on() && tokens > 0) average(prefill_s_, to_s(took) / tokens);
 }
 
-TokenPos Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
+std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
   const TokenPos begin = sequences_.length(seq);
-  const auto index = static_cast<std::size_t>(begin / block_tokens_);
-  if (begin >= until || index >= hold.lease.blocks().size()) return 0;
+  const std::size_t n_blocks = hold.lease.blocks().size();
+  if (n_blocks == 0 || begin > until || (begin == until && sequences_.resumable(seq))) return std::nullopt;
+  auto index = static_cast<std::size_t>(begin / block_tokens_);
+  if (has_checkpoints()) index = std::min(index, n_blocks - 1);  // all cells may be there, and the state not
+  if (index >= n_blocks) return std::nullopt;
   const tier::BlockId id = hold.lease.blocks()[index].id;
   const tier::Payload payload = tiers_->payload(id);
-  if (payload == nullptr) return 0;
-  const auto length = tiers_->length(id);
-  const TokenPos block_begin = static_cast<TokenPos>(index) * block_tokens_;
-  const TokenPos end = std::min(until, block_begin + length);
-  if (end <= begin) return 0;
+  if (payload == nullptr) return std::nullopt;
+  const TokenPos block_begin = static_cast<TokenPos>(index) * block_tokens_, block_end = block_begin + tiers_->length(id);
+  const TokenPos end = std::min(until, block_end);
+  if (end < begin) return std::nullopt;
   const TimePoint began = clock_.now();
-  if (!sequences_.restore(seq, end, {block_begin, block_begin + length, *payload})) {
-    obs::log_warn("block could not be restored", "block={} begin={} tokens={}", tier::short_hex(id), block_begin,
-                  length);
+  if (!sequences_.restore(seq, end, {block_begin, block_end, *payload})) {
+    obs::log_warn("block could not be restored", "block={} begin={} end={}", tier::short_hex(id), block_begin, block_end);
     tiers_->quarantine(id);
-    return 0;
+    return std::nullopt;
   }
   const double took_s = to_s(clock_.now() - began);
   metrics_.tier_restore_seconds.Observe(took_s);
-  average(restore_s_, took_s / (end - begin));
+  if (tier::kind_of(id) == tier::BlockKind::checkpoint) {
+    average(state_s_, std::max(0.0, took_s - restore_s_ * (end - begin)));
+  } else {
+    average(restore_s_, took_s / (end - begin));
+  }
   return end - begin;
 }
 
@@ -135,20 +157,24 @@ void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool du
   ++jobs_begun_;
 }
 
-std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, TokenPos end) const {
+std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const {
   const std::vector<TokenPos> common = sequences_.tree().common(ns, tokens);
   for (std::int32_t i = 0; i < sequences_.count(); ++i) {
     const TokenPos held = std::min(common[static_cast<std::size_t>(i)], sequences_.length(SeqId{i}));
-    if (held >= end) return SeqId{i};
+    const bool has_state = kind == tier::BlockKind::cells || runner_.can_resume(SeqId{i}, sequences_.length(SeqId{i}), end);
+    if (held >= end && has_state) return SeqId{i};
   }
   return std::nullopt;
 }
 
 Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::BlockId& id) {
-  const auto seq = holder(job.ns, *job.tokens, end);
+  const tier::BlockKind kind = tier::kind_of(id);
+  const auto seq = holder(job.ns, *job.tokens, end, kind);
   if (!seq) return Saved::failed;  // it is gone already
   const TimePoint began = clock_.now();
-  auto state = std::make_shared<const std::vector<std::byte>>(runner_.save(*seq, job.next, end, engine::SaveKind::cells));
+  auto state = std::make_shared<const std::vector<std::byte>>(
+      runner_.save(*seq, job.next, end,
+                   kind == tier::BlockKind::checkpoint ? engine::SaveKind::checkpoint : engine::SaveKind::cells));
   metrics_.tier_save_seconds.Observe(to_s(clock_.now() - began));
   if (state->empty()) return Saved::failed;
   tier::Block block{.id = id,
@@ -161,16 +187,18 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   return Saved::saved;
 }
 
-// Goes on until one block was saved. False when the job is done.
+// Goes on until one block was saved. False when the job is done. Where a chain ends in a checkpoint, that takes the last
+// block's place, be it full or not.
 bool Tiering::advance(Job& job) {
   const auto length = static_cast<TokenPos>(job.tokens->size());
   for (int known = 0; known < kKnownBlocksAtOnce; ++known) {
     const TokenPos end = std::min(job.next + block_tokens_, length);
-    const bool full = end == job.next + block_tokens_;
-    if (end == job.next || (!full && !job.whole)) return false;
+    const bool full = end == job.next + block_tokens_, last = end == length && job.whole;
+    if (end == job.next || (!full && !last)) return false;
     const auto span = std::span(*job.tokens);
     const auto n = static_cast<std::size_t>(end - job.next);
-    const tier::BlockId id = tier::id_of(job.parent, span.subspan(static_cast<std::size_t>(job.next), n));
+    const tier::BlockKind kind = last ? last_ : tier::BlockKind::cells;
+    const tier::BlockId id = tier::id_of(job.parent, span.subspan(static_cast<std::size_t>(job.next), n), kind);
     const Saved saved = [&] {
       if (!tiers_->contains(id)) return save_block(job, end, id);
       if (job.durable) tiers_->want_durable(id);
@@ -182,10 +210,26 @@ bool Tiering::advance(Job& job) {
     }
     job.parent = id;
     job.next = end;
-    if (!full) return false;
+    if (!full || last) return false;
     if (saved == Saved::saved) return true;
   }
   return true;
+}
+
+void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
+  assert(has_checkpoints());
+  const NamespaceId ns = sequences_.namespace_of(seq);
+  Tokens tokens = sequences_.tokens(seq);
+  tokens.resize(static_cast<std::size_t>(at));
+  Job job{.ns = ns,
+          .tokens = std::make_shared<const Tokens>(std::move(tokens)),
+          .durable = durable,
+          .whole = true,
+          .parent = root(ns),
+          .next = 0};
+  while (advance(job)) {
+  }
+  tiers_->thin_checkpoints(root(ns), *job.tokens);
 }
 
 void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {

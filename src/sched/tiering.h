@@ -4,6 +4,7 @@
 //   submit    find()      leases the chain of blocks that the prompt begins with, and has the disk's part read
 //   admission usable()    how much of it is in host memory now
 //   steps     restore()   one block after the other into the request's sequence
+//   on a way  checkpoint()  where cells are not enough to go on from: the state at a position, now or never
 //   ends      keep()      blocks that are not saved yet are, one per step: at the end of a prompt and of a turn
 //   eviction  keep_now()  what was not saved yet, before it is lost
 //
@@ -38,6 +39,7 @@ struct TierHold {
   tier::Lease lease;
   TokenPos tokens = 0;             // of the prompt, all of it together
   TokenPos tokens_in_host = 0;     // of those, without reading from the disk
+  TokenPos in_cells = 0;           // the first ones, which sequences were seen to hold: they need not be read
   std::uint64_t blocks_saved = 0;  // Tiering::blocks_saved() then: more may be had now if it has grown
 };
 
@@ -50,27 +52,37 @@ class Tiering {
 
   bool on() const { return tiers_ != nullptr; }
 
-  // Of the prompt's first tokens.size() - 1; the last one is always evaluated.
-  TierHold find(NamespaceId ns, const Tokens& prompt);
+  // Whether cells alone are not enough to go on from: chains end in checkpoints (spec B21).
+  bool has_checkpoints() const { return on() && last_ == tier::BlockKind::checkpoint; }
+
+  // Of the prompt's first tokens.size() - 1; the last one is always evaluated. What the first `in_cells` tokens need is
+  // not read from the disk.
+  TierHold find(NamespaceId ns, const Tokens& prompt, TokenPos in_cells);
   TokenPos known(NamespaceId ns, const Tokens& prompt, TokenPos* in_host) const;  // the same, without holding it
   std::uint64_t blocks_saved() const { return blocks_saved_; }
+  void prefetch(TierHold& hold, TokenPos in_cells);  // again, as cells may have gone meanwhile
   bool waits_for_disk(const TierHold& hold) const;
+  // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to now.
   TokenPos usable(const TierHold& hold) const;
 
-  // Whether taking tokens from the tiers is expected to be faster than computing them, from what both have cost so far.
-  bool worth_it(TokenPos tokens) const;
+  // Whether restoring `cells` tokens, and the state behind them where there is one, is expected to be faster than
+  // computing `gain` tokens, from what both have cost so far.
+  bool worth_it(TokenPos gain, TokenPos cells) const;
   void note_prefill(TokenPos tokens, Duration took);
 
   // Puts the next block into the sequence, which holds a beginning of the prompt; at most up to `until`. The tokens
-  // that it gained; 0: no more can be had. REQUIRES: the sequence has promised `until` tokens; as many cells are free
-  // as a block has tokens.
-  TokenPos restore(SeqId seq, const TierHold& hold, TokenPos until);
+  // that it gained, none if only a state was missing; nothing if no more can be had. REQUIRES: the sequence has promised
+  // `until` tokens; as many cells are free as a block has tokens.
+  std::optional<TokenPos> restore(SeqId seq, const TierHold& hold, TokenPos until);
   TokenPos block_tokens() const { return block_tokens_; }
 
   // Saves these tokens behind, from whichever sequence holds them. `durable`: so that they survive a restart.
   // `whole`: the last block too, though it is not full.
   void keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole);
   void keep_now(SeqId seq, std::int32_t blocks_max);
+  // Saves the state behind the sequence's first `at` tokens, and the cells before it, at once: later it is not there any
+  // more. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
+  void checkpoint(SeqId seq, TokenPos at, bool durable);
 
   // Pools without an end are made again by the next start of the server; see pool_records().
   void record_pool(NamespaceId ns, const std::string& name, Tokens tokens);
@@ -103,9 +115,10 @@ class Tiering {
 
   const tier::BlockId& root(NamespaceId ns) const;
   tier::Found look_up(NamespaceId ns, const Tokens& prompt) const;
+  std::size_t first_needed(const TierHold& hold) const;
   bool advance(Job& job);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
-  std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end) const;
+  std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;
   void check_flushes();
 
   tier::Tiers* tiers_;  // null: off
@@ -115,13 +128,14 @@ class Tiering {
   const Clock& clock_;
   obs::Metrics& metrics_;
   TokenPos block_tokens_ = 0;
+  tier::BlockKind last_;  // of the block that ends a chain
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
   std::uint64_t blocks_saved_ = 0;
   std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;
   std::vector<Flush> flushes_;
-  // Moving averages, in seconds per token; 0: not measured yet.
-  double prefill_s_ = 0, restore_s_ = 0;
+  // Moving averages, in seconds per token, and for a state; 0: not measured yet.
+  double prefill_s_ = 0, restore_s_ = 0, state_s_ = 0;
 };
 
 }  // namespace coppice::sched

@@ -4,6 +4,7 @@
 #include <prometheus/gauge.h>
 
 #include <cassert>
+#include <ranges>
 
 #include "obs/log.h"
 #include "obs/metrics.h"
@@ -138,9 +139,9 @@ Lease Tiers::lease(std::span<const BlockId> blocks) {
   return lease;
 }
 
-void Tiers::prefetch(const Lease& lease) {
+void Tiers::prefetch(const Lease& lease, std::size_t first) {
   if (!disk_) return;
-  for (const Lease::Held& held : lease.blocks()) {
+  for (const Lease::Held& held : lease.blocks() | std::views::drop(first)) {
     Entry* entry = tree_.get(held.id, held.serial);
     if (entry == nullptr) break;  // what goes on from a lost block is of no use
     if (entry->host != HostState::none) continue;
@@ -151,9 +152,9 @@ void Tiers::prefetch(const Lease& lease) {
   publish();
 }
 
-Ready Tiers::ready(const Lease& lease) const {
+Ready Tiers::ready(const Lease& lease, std::size_t first) const {
   Ready ready = Ready::yes;
-  for (const Lease::Held& held : lease.blocks()) {
+  for (const Lease::Held& held : lease.blocks() | std::views::drop(first)) {
     const Entry* entry = tree_.get(held.id);
     if (entry == nullptr || entry->serial != held.serial || entry->host == HostState::none) return Ready::lost;
     if (entry->host == HostState::reading) ready = Ready::waiting;

@@ -132,8 +132,8 @@ class Tiers {
   // Leases up to the first block that is not there. The blocks count as used.
   Lease lease(std::span<const BlockId> blocks);
   // Starts to read what is not in host memory, from the chain's beginning on and as far as there is room.
-  void prefetch(const Lease& lease);
-  Ready ready(const Lease& lease) const;
+  void prefetch(const Lease& lease, std::size_t first = 0);  // from block number `first` on
+  Ready ready(const Lease& lease, std::size_t first = 0) const;
   Payload payload(const BlockId& id) const;  // null when not in host memory
   // It could not be restored: it goes, with all that goes on from it, from disk too.
   void quarantine(const BlockId& id);

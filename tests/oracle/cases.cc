@@ -239,9 +239,10 @@ Logits checkpoint_behind_shared_cells(Subject& s, const Prompt& p) {
   const Bytes cells = save_cells(s, a, cut - 10, begin), checkpoint = save_checkpoint(s, a, begin, p.shared);
   wander_off(s, a, p, p.shared, 24);
   s.runner().share_cells(a, b, cut);
+  s.decode(a, p.foreign, p.shared + 24, p.shared + 27);
   restore(s, b, cut, begin, {cut - 10, begin, cells});
   restore(s, b, begin, p.shared, {begin, p.shared, checkpoint});
-  s.decode(a, p.foreign, p.shared + 24, p.shared + 30);
+  s.decode(a, p.foreign, p.shared + 27, p.shared + 30);
   return tail(s, b, p, p.shared);
 }
 
