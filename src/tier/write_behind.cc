@@ -27,7 +27,7 @@ WriteBehind::WriteBehind(BlockTree& tree, const BlockEvictionPolicy& policy, con
                                  options.bytes_per_hour_max == 0 ? UINT64_MAX : options.bytes_per_hour_max)),
       hour_begin_(clock.now()),
       space_(store->space()),
-      worker_(std::make_unique<DiskWorker>(std::move(store), std::move(wake), options.own_thread)) {}
+      worker_(std::make_unique<DiskWorker>(std::move(store), std::move(wake), options)) {}
 
 WriteBehind::~WriteBehind() {
   send_erases();
