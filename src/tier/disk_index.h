@@ -29,6 +29,9 @@ struct RecordChange {
   std::optional<std::string> value;  // none: erased
 };
 
+// The kind of the one record that says how much was written in the hour under way; the folder's own affair.
+inline constexpr const char* kHourRecordKind = "hour";
+
 struct IndexRow {
   Block block;  // without state
   std::uint64_t segment = 0, offset = 0, record_bytes = 0, payload_bytes = 0;

@@ -230,6 +230,8 @@ void DiskWorker::Core::run(const DiskJob& job) {
     if (auto done = store_->set_uses(use->uses); !done) say({.kind = Kind::trouble, .reason = done.error().message});
   } else if (const auto* records = std::get_if<RecordsJob>(&job)) {
     const auto done = store_->change_records(records->changes);
+    if (done && records->silent) return;
+    if (records->silent) return say({.kind = Kind::trouble, .reason = done.error().message});
     say({.kind = done ? Kind::records_saved : Kind::records_failed, .reason = done ? "" : done.error().message});
   } else if (const auto* barrier = std::get_if<BarrierJob>(&job)) {
     say({.kind = Kind::barrier, .serial = barrier->ticket});

@@ -39,6 +39,7 @@ struct UseJob {
 };
 struct RecordsJob {
   std::vector<RecordChange> changes;
+  bool silent = false;  // no event follows, but for trouble
 };
 struct BarrierJob {  // answered once everything before it has been done
   std::uint64_t ticket = 0;
