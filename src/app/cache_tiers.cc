@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 
 #include "app/sizes.h"
 #include "engine/fingerprint.h"
@@ -11,11 +12,22 @@
 namespace coppice::app {
 namespace {
 
+constexpr int kHungDiskStatus = 1;
+
 std::uint64_t default_host_bytes() {
   const auto pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
   if (pages <= 0 || page_bytes <= 0) return 0;
   const std::uint64_t total = static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(page_bytes);
   return std::min(total / 4, std::uint64_t{8} << 30U);
+}
+
+// Everything else has ended by now. The disk's thread may still be inside a call, so nothing that it uses may go; and
+// whoever stopped the server is told that not all of the cache was written.
+void leave_at_once() {
+  obs::log_error("stopped without the disk", "status={}", kHungDiskStatus);
+  obs::flush_log();
+  std::fflush(nullptr);
+  ::_exit(kHungDiskStatus);
 }
 
 }  // namespace
@@ -30,6 +42,7 @@ Result<std::unique_ptr<tier::Tiers>> open_tiers(const Config& config, const Cloc
     options.disk->dir = config.cache_disk;
     options.disk->bytes_max = config.cache_disk_bytes_max;
     options.disk->bytes_per_hour_max = config.cache_disk_bytes_per_hour_max;
+    options.disk->on_hung = leave_at_once;
   }
   if (options.host_bytes_max == 0 && !options.disk) return nullptr;
   auto tiers = tier::Tiers::open(options, clock, metrics);

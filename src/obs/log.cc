@@ -14,4 +14,6 @@ void init_log(std::string_view level) {
   spdlog::set_default_logger(std::move(logger));
 }
 
+void flush_log() { spdlog::default_logger()->flush(); }
+
 }  // namespace coppice::obs

@@ -37,5 +37,6 @@ void log_error(std::string_view event, fmt::format_string<Args...> format, Args&
 
 // Sends the log to stderr in one format. level: "debug", "info", "warn", "error". Call before other threads start.
 void init_log(std::string_view level);
+void flush_log();  // before the process ends without ado
 
 }  // namespace coppice::obs

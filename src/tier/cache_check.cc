@@ -4,6 +4,9 @@
 #include <optional>
 #include <utility>
 
+#include "tier/cache_folder.h"
+#include "tier/segment_scan.h"
+
 namespace coppice::tier {
 namespace {
 
@@ -33,15 +36,70 @@ CheckResult read_all(CacheReader& cache, const OnProgress& progress) {
   return result;
 }
 
-// The folder, unless its index is damaged: then `problem` says so.
+// What the segments hold, whatever an index says of it.
+Result<CheckResult> read_segments(FileSystem& files, const std::string& dir, const OnProgress& progress) {
+  CheckResult result;
+  const auto segments = segments_in(files, dir);
+  if (!segments) return std::unexpected(segments.error());
+  std::uint64_t total = 0, done = 0;
+  for (const SegmentFacts& segment : *segments) total += segment.bytes;
+  for (const SegmentFacts& segment : *segments) {
+    const auto rows = scan_segment(files, dir, segment);
+    if (!rows) return std::unexpected(rows.error());
+    for (const IndexRow& row : *rows) {
+      const RecordPlace place{row.segment, row.offset, row.record_bytes, row.payload_bytes};
+      const auto read = read_record(files, dir + "/" + segment_name(segment.name), place, row.block.id);
+      if (read) {
+        ++result.blocks;
+        result.bytes += row.record_bytes;
+        std::erase_if(result.bad, [&](const BadBlock& bad) { return bad.id == row.block.id; });  // an older copy
+      } else {
+        result.bad.push_back({row.block.id, row.segment, row.offset, read.error().message});
+      }
+      progress(done + row.offset + row.record_bytes, total);
+    }
+    done += segment.bytes;
+  }
+  return result;
+}
+
+// The folder, unless its index is damaged or missing: then `problem` says so.
 Result<std::optional<CacheReader>> open_whole(const std::shared_ptr<FileSystem>& files, const std::string& dir,
                                               std::string& problem) {
   auto cache = CacheReader::open(files, dir);
   const auto sound = cache ? cache->check_index() : Result<void>(std::unexpected(cache.error()));
   if (sound) return std::optional(std::move(*cache));
-  if (sound.error().code != "corrupt") return std::unexpected(sound.error());
+  const bool missing = sound.error().kind == ErrorKind::not_found && check_folder(*files, dir).has_value() &&
+                       !segments_in(*files, dir).value_or(std::vector<SegmentFacts>{}).empty();
+  if (sound.error().code != "corrupt" && !missing) return std::unexpected(sound.error());
   problem = sound.error().message;
   return std::nullopt;
+}
+
+Result<RepairResult> rebuild(const std::shared_ptr<FileSystem>& files, const std::string& dir,
+                             const std::string& problem, const OnProgress& progress) {
+  auto found = read_segments(*files, dir, progress);
+  if (!found) return std::unexpected(found.error());
+  TokenPos block_tokens = 1;
+  std::uint64_t record_bytes_max = 0;
+  const auto segments = segments_in(*files, dir);
+  if (!segments) return std::unexpected(segments.error());
+  for (const SegmentFacts& segment : *segments) {
+    const auto rows = scan_segment(*files, dir, segment);
+    if (!rows) return std::unexpected(rows.error());
+    for (const IndexRow& row : *rows) {
+      block_tokens = std::max(block_tokens, static_cast<TokenPos>(row.block.tokens.size()));
+      record_bytes_max = std::max(record_bytes_max, row.record_bytes);
+    }
+  }
+  auto editor = CacheEditor::open(files, dir, block_tokens, record_bytes_max);
+  if (!editor) return std::unexpected(editor.error());
+  const std::uint64_t rows = editor->size();
+  std::vector<BlockId> bad;
+  for (const BadBlock& block : found->bad) bad.push_back(block.id);
+  if (auto removed = editor->remove(bad); !removed) return std::unexpected(removed.error());
+  found->index_problem = problem;
+  return RepairResult{.found = *std::move(found), .removed = rows - editor->size()};
 }
 
 }  // namespace
@@ -51,8 +109,8 @@ Result<CheckResult> check_cache(const std::shared_ptr<FileSystem>& files, const 
   std::string problem;
   auto cache = open_whole(files, dir, problem);
   if (!cache) return std::unexpected(cache.error());
-  CheckResult result = *cache ? read_all(**cache, progress) : CheckResult{};
-  result.index_problem = problem;
+  auto result = *cache ? read_all(**cache, progress) : read_segments(*files, dir, progress);
+  if (result) result->index_problem = problem;
   return result;
 }
 
@@ -63,7 +121,8 @@ Result<RepairResult> repair_cache(const std::shared_ptr<FileSystem>& files, cons
   if (!cache) return std::unexpected(cache.error());
   TokenPos block_tokens = 1;
   std::uint64_t record_bytes_max = 0, rows = 0;
-  if (*cache) {
+  if (!*cache) return rebuild(files, dir, result.found.index_problem, progress);
+  {
     rows = (*cache)->blocks().size();
     block_tokens = std::max({(*cache)->full_tokens(), (*cache)->tokens_max(), TokenPos{1}});
     for (const CachedBlock& block : (*cache)->blocks()) {
@@ -74,7 +133,6 @@ Result<RepairResult> repair_cache(const std::shared_ptr<FileSystem>& files, cons
   // they are still among those that are read, and reported.
   auto editor = CacheEditor::open(files, dir, block_tokens, record_bytes_max);
   if (!editor) return std::unexpected(editor.error());
-  if (!*cache) return result;
   result.found = read_all(**cache, progress);
   std::vector<BlockId> bad;
   bad.reserve(result.found.bad.size());

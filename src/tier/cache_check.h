@@ -24,7 +24,7 @@ struct CheckResult {
   std::uint64_t gone = 0;               // given up by a server meanwhile
   std::vector<BadBlock> bad;
   std::uint64_t lost = 0;     // blocks that are whole, but go on from a bad one
-  std::string index_problem;  // empty: none
+  std::string index_problem;  // empty: none. With one, the blocks are those that the segments hold
 };
 
 // Changes nothing. Errors: as of CacheReader::open, but for a damaged index, which is a result.
@@ -36,8 +36,8 @@ struct RepairResult {
   std::uint64_t removed = 0;  // blocks
 };
 
-// The same on a folder that it takes for itself, and removes what was found. A damaged index is put aside and begun
-// anew, without blocks.
+// The same on a folder that it takes for itself, and removes what was found. A damaged or missing index is made again
+// from the segments; sessions and pools, which were only there, are lost.
 Result<RepairResult> repair_cache(const std::shared_ptr<FileSystem>& files, const std::string& dir,
                                   const OnProgress& progress);
 

@@ -84,21 +84,35 @@ TEST_F(CheckedTier, MissingAndShortSegmentsAndWrongRowsAreFound) {
   EXPECT_TRUE(check().bad.empty());
 }
 
-TEST_F(CheckedTier, ADamagedIndexIsReportedAndARepairBeginsItAnew) {
+TEST_F(CheckedTier, ADamagedIndexIsReportedAndARepairMakesItAgain) {
   fill();
   const auto bytes = std::filesystem::file_size(in_folder("index.sqlite"));
   overwrite("index.sqlite", 4096, std::string(bytes - 4096, '\xff'));
   const CheckResult found = check();
   EXPECT_NE(found.index_problem, "");
-  EXPECT_EQ(found.blocks, 0U);
+  EXPECT_EQ(found.blocks, 6U);  // that the segments hold
   EXPECT_EQ(std::filesystem::file_size(in_folder("index.sqlite")), bytes);
   const auto repaired = repair_cache(files, options.disk->dir, none);
   ASSERT_TRUE(repaired);
   EXPECT_NE(repaired->found.index_problem, "");
   EXPECT_EQ(check().index_problem, "");
+  EXPECT_EQ(check().blocks, 6U);
   open();
-  put_all(chain_of(kModel, prompt, 4, kStateBytes));
-  EXPECT_EQ(flush().failed, 0U);
+  EXPECT_EQ(restore(kModel, prompt), 5U);
+}
+
+TEST_F(CheckedTier, AMissingIndexToo) {
+  fill();
+  std::filesystem::remove(in_folder("index.sqlite"));
+  overwrite("00000001.seg", 2 * record_size(4, kStateBytes) + 150, "\x7f");
+  const CheckResult found = check();
+  EXPECT_NE(found.index_problem, "");
+  EXPECT_EQ(found.blocks, 5U);
+  EXPECT_EQ(found.bad.size(), 1U);
+  const auto repaired = repair_cache(files, options.disk->dir, none);
+  ASSERT_TRUE(repaired);
+  EXPECT_EQ(repaired->removed, 3U);
+  EXPECT_EQ(check().blocks, 3U);
 }
 
 TEST_F(CheckedTier, ARepairRefusesAFolderInUse) {

@@ -96,6 +96,12 @@ class Statement {
   int n_bound_ = 0;
 };
 
+// Of an index that is gone: SQLite would replay its log into the new one.
+void remove_companions(const std::string& path) {
+  std::remove((path + "-wal").c_str());
+  std::remove((path + "-shm").c_str());
+}
+
 // None: a row that no block can have.
 std::optional<IndexRow> row_of(const Statement& select) {
   IndexRow row;
@@ -128,6 +134,7 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path, bool
   const auto attempt = [&]() -> Result<std::unique_ptr<DiskIndex>> {
     sqlite3* db = nullptr;
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
+    if (::access(path.c_str(), F_OK) != 0) remove_companions(path);
     // Prompts can be read from it: for this user alone, like the segments. SQLite's other files get the same rights.
     const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (file >= 0) {
@@ -148,8 +155,6 @@ Result<std::unique_ptr<DiskIndex>> DiskIndex::open(const std::string& path, bool
   if (index || index.error().code != "corrupt") return index;
   obs::log_warn("cache index put aside", "path={} reason=\"{}\"", path, index.error().message);
   std::rename(path.c_str(), (path + ".bad").c_str());
-  std::remove((path + "-wal").c_str());  // else SQLite would replay it into the new file
-  std::remove((path + "-shm").c_str());
   return attempt();
 }
 
@@ -191,6 +196,7 @@ Result<void> DiskIndex::prepare() {
   if (!done) return done;
   const auto version = format();
   if (!version) return std::unexpected(version.error());
+  is_new_ = *version == 0;
   return execute(db_,
                  "BEGIN;"
                  "CREATE TABLE IF NOT EXISTS blocks(id BLOB PRIMARY KEY, parent BLOB NOT NULL, begin INTEGER NOT NULL,"
@@ -199,8 +205,13 @@ Result<void> DiskIndex::prepare() {
                  " uses INTEGER NOT NULL);"
                  "CREATE TABLE IF NOT EXISTS records(kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,"
                  " PRIMARY KEY(kind, key)) WITHOUT ROWID;"
-                 "PRAGMA user_version=1;"
                  "COMMIT;");
+}
+
+Result<void> DiskIndex::complete() {
+  auto done = execute(db_, "PRAGMA user_version=1");
+  if (done) is_new_ = false;
+  return done;
 }
 
 Result<std::vector<IndexRow>> DiskIndex::rows() {

@@ -29,6 +29,9 @@ struct RecordChange {
   std::optional<std::string> value;  // none: erased
 };
 
+// The kind of the one record that says how much was written in the hour under way; the folder's own affair.
+inline constexpr const char* kHourRecordKind = "hour";
+
 struct IndexRow {
   Block block;  // without state
   std::uint64_t segment = 0, offset = 0, record_bytes = 0, payload_bytes = 0;
@@ -50,9 +53,8 @@ struct IndexChanges {
 
 class DiskIndex {
  public:
-  // Makes the file if it is not there. An index that SQLite cannot read is put aside (PATH.bad) and begun anew: blocks
-  // are lost, never wrong. `check_all`: so is one that SQLite finds anything wrong with. Errors: another format, or no
-  // access.
+  // Makes the file if it is not there. An index that SQLite cannot read is put aside (PATH.bad) and begun anew.
+  // `check_all`: so is one that SQLite finds anything wrong with. Errors: another format, or no access.
   static Result<std::unique_ptr<DiskIndex>> open(const std::string& path, bool check_all);
   // An index that is there, to read only; a server may be using it, and goes on (WAL). Errors: not_found; "corrupt";
   // another format; no access.
@@ -68,6 +70,10 @@ class DiskIndex {
   Result<void> check();                             // that SQLite finds nothing wrong; reads all of it
   Result<void> apply(const IndexChanges& changes);  // all or nothing
 
+  // It was made by this open(), or by one that did not come to complete(): what it says is not all that there is.
+  bool is_new() const { return is_new_; }
+  Result<void> complete();
+
  private:
   explicit DiskIndex(sqlite3* db) : db_(db) {}
   Result<std::uint64_t> format();
@@ -75,6 +81,7 @@ class DiskIndex {
   Result<void> apply_all(const IndexChanges& changes);
 
   sqlite3* db_;
+  bool is_new_ = false;
 };
 
 }  // namespace coppice::tier

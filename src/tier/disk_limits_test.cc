@@ -190,6 +190,47 @@ TEST_F(DiskTier, TheHourlyLimitHoldsBlocksBackAndCountsThem) {
   EXPECT_EQ(tiers->stats().disk_state.written_bytes, 4 * record);
 }
 
+// However often it crashes and starts: the hour is the folder's, not the process's.
+TEST_F(DiskTier, TheHourlyLimitOutlivesTheProcess) {
+  const std::uint64_t record = record_size(4, kStateBytes);
+  options.disk->bytes_per_hour_max = 20 * record;
+  std::uint64_t wall_us = 1'000'000'000'000, written = 0;
+  options.disk->wall_us = [&] { return wall_us; };
+  for (int life = 0; life < 30; ++life) {
+    const std::string dir = options.disk->dir;
+    open();
+    put_all(chain_of(kModel, numbers(1000 * life + 1, 12), 4, kStateBytes));
+    flush();
+    written += tiers->stats().disk_state.written_bytes;
+    const std::string crashed = current().sub("life" + std::to_string(life));
+    std::filesystem::copy(dir, crashed);  // as a kill leaves it
+    tiers.reset();
+    options.disk->dir = crashed;
+    wall_us += 60'000'000;
+  }
+  EXPECT_LE(written, 20 * record);
+  EXPECT_GE(written, 12 * record);
+  wall_us += 3'600'000'000;
+  open();
+  put_all(chain_of(kModel, numbers(1, 40), 4, kStateBytes));
+  EXPECT_EQ(flush().failed, 0U);
+}
+
+TEST_F(DiskTier, AnEndInOrderSaysExactlyWhatWasWritten) {
+  const std::uint64_t record = record_size(4, kStateBytes);
+  options.disk->bytes_per_hour_max = 20 * record;
+  std::uint64_t written = 0;
+  for (int life = 0; life < 30; ++life) {
+    open();
+    put_all({chain_of(kModel, numbers(10 * life + 1, 4), 4, kStateBytes)});
+    flush();
+    written += tiers->stats().disk_state.written_bytes;
+    tiers.reset();
+    options.disk->wall_us = [] { return std::uint64_t{1}; };  // a clock that was set back ends no hour
+  }
+  EXPECT_EQ(written, 20 * record);
+}
+
 TEST_F(DiskTier, B20_TheBudgetHoldsOnDiskWhateverIsWrittenAndDropped) {
   options.disk->bytes_max = 40000;
   options.disk->segment_bytes = 4096;

@@ -6,6 +6,7 @@
 #include "obs/log.h"
 #include "tier/cache_folder.h"
 #include "tier/disk_store.h"
+#include "tier/index_rebuild.h"
 #include "tier/record.h"
 #include "tier/segment_file.h"
 
@@ -26,6 +27,12 @@ Result<DiskStore::Opened> DiskStore::open(const DiskOptions& options, TokenPos b
   auto index = DiskIndex::open(options.dir + "/" + kIndexName, options.check_index);
   if (!index) return unusable(index.error());
   store->index_ = std::move(*index);
+  if (store->index_->is_new()) {
+    const std::uint64_t now_us = options.wall_us ? options.wall_us() : system_us();
+    auto rebuilt = rebuild_index(*store->index_, *store->files_, options.dir, now_us);
+    if (rebuilt) rebuilt = store->index_->complete();
+    if (!rebuilt) return unusable(rebuilt.error());
+  }
   auto blocks = store->load_blocks(block_tokens);
   if (!blocks) return unusable(blocks.error());
   opened.blocks = std::move(*blocks);

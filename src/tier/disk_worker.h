@@ -3,21 +3,20 @@
 // piece.
 // Bounds: the owner hands out bytes to write within queue_bytes_max and reads within its host budget; of all other
 // kinds one job at a time. Owner: WriteBehind. Threading: submit(), take() and the destructor on the engine thread,
-// which never waits for a disk in the first two. `mutex_` guards the queues and what is said beside it. The destructor
-// lets all jobs be done first.
+// which never waits for a disk in the first two. The destructor lets all jobs be done first, but waits no longer than
+// end_wait: a thread whose call of the disk hangs is left behind with all that it uses, `on_hung` is told, and the
+// process should end without waiting for anything (the thread may still be there when its static objects go).
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "tier/block.h"
 #include "tier/disk_store.h"
 
@@ -40,6 +39,7 @@ struct UseJob {
 };
 struct RecordsJob {
   std::vector<RecordChange> changes;
+  bool silent = false;  // no event follows, but for trouble
 };
 struct BarrierJob {  // answered once everything before it has been done
   std::uint64_t ticket = 0;
@@ -68,8 +68,8 @@ struct DiskEvent {
 
 class DiskWorker {
  public:
-  // own_thread false: run_all() does the work, on the thread that calls it.
-  DiskWorker(std::unique_ptr<DiskStore> store, std::function<void()> wake, bool own_thread);
+  // Of the options: own_thread, without which run_all() does the work on the thread that calls it; end_wait, on_hung.
+  DiskWorker(std::unique_ptr<DiskStore> store, std::function<void()> wake, const DiskOptions& options);
   ~DiskWorker();
   DiskWorker(const DiskWorker&) = delete;
   DiskWorker& operator=(const DiskWorker&) = delete;
@@ -80,30 +80,11 @@ class DiskWorker {
   void run_all();  // REQUIRES: no own thread
 
  private:
-  static constexpr std::uint64_t kGroupBytesMax = std::uint64_t{64} << 20;  // synced at once
-
-  void loop();
-  // Takes and does one piece of work; false if there is none. `lock` is given back while the disk is used.
-  bool do_one(std::unique_lock<std::mutex>& lock);
-  void write_group(const std::vector<WriteJob>& group);
-  void read(const ReadJob& job);
-  void run(const DiskJob& job);
-  bool compact();
-  void say(DiskEvent event) { done_.push_back(std::move(event)); }
-
-  std::unique_ptr<DiskStore> store_;  // the worker's own
-  std::vector<DiskEvent> done_;       // the worker's own: of the piece of work under way
-  std::function<void()> wake_;
-  bool compaction_failed_ = false;  // the worker's own: not tried again before other work has been done
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::deque<ReadJob> reads_;  // guarded by mutex_, as are all below
-  std::deque<DiskJob> jobs_;
-  std::vector<DiskEvent> events_;
-  DiskSpace space_;
-  bool stop_ = false;
+  class Core;  // all that the thread uses; it lives as long as the thread
+  std::shared_ptr<Core> core_;
   std::thread thread_;
+  Duration end_wait_;
+  std::function<void()> on_hung_;
 };
 
 }  // namespace coppice::tier

@@ -71,7 +71,7 @@ Result<Exported> export_cache(CacheReader& cache, FileSystem& files, const std::
     exported.bytes += block.row.record_bytes;
   }
   for (const RecordChange& record : cache.records()) {
-    if (!wanted(record, chains.empty(), roots)) continue;
+    if (record.kind == kHourRecordKind || !wanted(record, chains.empty(), roots)) continue;
     if (auto added = (*writer)->add(record); !added) return std::unexpected(added.error());
     ++exported.records;
   }

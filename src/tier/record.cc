@@ -56,6 +56,30 @@ std::vector<std::byte> record_head(const Block& block) {
   return head;
 }
 
+std::span<const std::byte> record_mark() { return std::as_bytes(std::span(kMagic)); }
+
+std::optional<std::size_t> record_head_size(std::span<const std::byte> beginning) {
+  RecordHeader header{};
+  if (beginning.size() < sizeof header) return std::nullopt;
+  std::memcpy(&header, beginning.data(), sizeof header);
+  if (std::memcmp(header.magic, kMagic, sizeof kMagic) != 0 || header.version != kFormatVersion) return std::nullopt;
+  return sizeof header + std::size_t{header.n_tokens} * sizeof(Token);
+}
+
+std::optional<RecordHead> parse_record_head(std::span<const std::byte> head) {
+  if (record_head_size(head) != head.size()) return std::nullopt;
+  RecordHeader header{};
+  std::memcpy(&header, head.data(), sizeof header);
+  RecordHead parsed{.block = {.id = header.id,
+                              .parent = header.parent,
+                              .begin = header.begin,
+                              .tokens = Tokens(header.n_tokens),
+                              .state = nullptr},
+                    .payload_bytes = header.payload_bytes};
+  std::memcpy(parsed.block.tokens.data(), head.data() + sizeof header, head.size() - sizeof header);
+  return parsed;
+}
+
 Result<Block> parse_record(std::span<const std::byte> head, Payload payload) {
   RecordHeader header{};
   if (head.size() < sizeof header) return fail(ErrorKind::internal, "the record is shorter than its header");

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -28,5 +29,15 @@ std::vector<std::byte> record_head(const Block& block);
 
 // The block again. `head`: the bytes before the payload. Errors: what is wrong with it.
 Result<Block> parse_record(std::span<const std::byte> head, Payload payload);
+
+// For a search among records: the bytes that each begins with, how many come before the payload (nothing if this is no
+// record's beginning), and what they say. Nothing of it is checked against the checksum, which the payload is part of.
+struct RecordHead {
+  Block block;  // without state
+  std::uint64_t payload_bytes = 0;
+};
+std::span<const std::byte> record_mark();
+std::optional<std::size_t> record_head_size(std::span<const std::byte> beginning);
+std::optional<RecordHead> parse_record_head(std::span<const std::byte> head);
 
 }  // namespace coppice::tier

@@ -30,13 +30,19 @@ Result<std::unique_ptr<Tiers>> Tiers::open(const Options& options, const Clock& 
     auto opened = DiskStore::open(*options.disk, options.block_tokens);
     if (!opened) return std::unexpected(std::move(opened.error()));
     tiers->secret_ = std::move(opened->secret);
+    std::string hour;
     for (RecordChange& record : opened->records) {
+      if (record.kind == kHourRecordKind) {
+        hour = std::move(*record.value);
+        continue;
+      }
       tiers->record_bytes_ += record.kind.size() + record.key.size() + record.value->size();
       tiers->records_[record.kind][record.key] = std::move(*record.value);
     }
     tiers->disk_ = std::make_unique<WriteBehind>(tiers->tree_, tiers->policy_, clock, *options.disk,
                                                  std::move(opened->store), options.wake);
     tiers->disk_->load(std::move(opened->blocks));
+    tiers->disk_->load_hour(hour);
   } else {
     tiers->secret_ = random_secret();
   }

@@ -48,6 +48,10 @@ struct DiskOptions {
   std::shared_ptr<FileSystem> files;                         // null: the system's
   std::function<std::uint64_t()> wall_us;                    // since 1970, for the times of uses; null: the system's
   bool check_index = false;  // an index that SQLite finds anything wrong with is begun anew, not only an unreadable one
+  // How long the end waits for the disk's thread, and who is told that it hangs: what it uses is left behind then, and
+  // the process should end at once (_exit).
+  Duration end_wait = std::chrono::seconds(10);
+  std::function<void()> on_hung;
   bool own_thread = true;    // false: poll() does the disk's work itself, so that a simulation can be replayed
 };
 
@@ -102,7 +106,7 @@ class Tiers {
   // Errors: unavailable: another server has the folder; invalid_request: it is not a folder of Coppice's, of another
   // version, or cannot be used.
   static Result<std::unique_ptr<Tiers>> open(const Options& options, const Clock& clock, obs::Metrics& metrics);
-  ~Tiers();  // writes what the disk's thread has been given; flush first
+  ~Tiers();  // lets the disk's thread write what it has been given, for DiskOptions::end_wait; flush first
   Tiers(const Tiers&) = delete;
   Tiers& operator=(const Tiers&) = delete;
 

@@ -1,8 +1,11 @@
 #include "tier/write_behind.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <ranges>
+#include <sstream>
 
 #include "obs/log.h"
 #include "tier/record.h"
@@ -13,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 constexpr Duration kRetryAfter = 30s, kHour = 1h;
 constexpr std::size_t kUsesMax = 256;  // told to the index together
+constexpr std::uint64_t kHourShares = 16;
 
 }  // namespace
 
@@ -27,12 +31,14 @@ WriteBehind::WriteBehind(BlockTree& tree, const BlockEvictionPolicy& policy, con
                                  options.bytes_per_hour_max == 0 ? UINT64_MAX : options.bytes_per_hour_max)),
       hour_begin_(clock.now()),
       space_(store->space()),
-      worker_(std::make_unique<DiskWorker>(std::move(store), std::move(wake), options.own_thread)) {}
+      worker_(std::make_unique<DiskWorker>(std::move(store), std::move(wake), options)) {}
 
 WriteBehind::~WriteBehind() {
   send_erases();
   send_uses();
+  records_under_way_ = false;  // no answer is waited for any more
   send_records();
+  if (hour_reserved_ > 0 && clock_.now() - hour_begin_ < kHour) save_hour(hour_bytes());  // no more than there was
 }
 
 // For people the order is a time (BlockUse); here it is an order alone, as the system's clock can be set. A second
@@ -74,7 +80,7 @@ void WriteBehind::erase(const BlockId& id) {
 
 // Later than every earlier one, whatever the system's clock does.
 std::uint64_t WriteBehind::next_use() {
-  last_use_ = std::max(last_use_ + 1, options_.wall_us ? options_.wall_us() : system_us());
+  last_use_ = std::max(last_use_ + 1, wall_us());
   return last_use_;
 }
 
@@ -182,14 +188,44 @@ void WriteBehind::recover() {
 // While degraded, one thing at a time and not too often.
 bool WriteBehind::may_try() const { return !retry_at_ || (clock_.now() >= *retry_at_ && queue_bytes_ == 0); }
 
+std::uint64_t WriteBehind::hour_bytes() const {
+  return space_.written_bytes - hour_written_before_ + hour_carried_ + queue_bytes_;
+}
+
 bool WriteBehind::hour_allows(std::uint64_t bytes) {
-  if (options_.bytes_per_hour_max == 0) return true;
+  const std::uint64_t limit = options_.bytes_per_hour_max;
+  if (limit == 0) return true;
   if (clock_.now() - hour_begin_ >= kHour) {
     hour_begin_ = clock_.now();
     hour_written_before_ = space_.written_bytes;
+    hour_carried_ = hour_reserved_ = 0;
   }
-  return space_.written_bytes - hour_written_before_ + queue_bytes_ + bytes <= options_.bytes_per_hour_max;
+  const std::uint64_t after = hour_bytes() + bytes;
+  if (after > limit) return false;
+  if (after > hour_reserved_) save_hour(std::min(limit, after + limit / kHourShares));
+  return true;
 }
+
+// Comes before what is written on the strength of it, as the worker keeps the order of its jobs.
+void WriteBehind::save_hour(std::uint64_t bytes) {
+  hour_reserved_ = bytes;
+  const auto age_us = static_cast<std::uint64_t>((clock_.now() - hour_begin_).count());
+  const std::string text = fmt::format("{} {}", wall_us() - age_us, bytes);
+  worker_->submit(DiskJob(RecordsJob{.changes = {{kHourRecordKind, "written", text}}, .silent = true}));
+}
+
+void WriteBehind::load_hour(const std::string& text) {
+  std::istringstream in(text);
+  std::uint64_t begin_us = 0, bytes = 0;
+  if (!(in >> begin_us >> bytes)) return;
+  const std::uint64_t now_us = wall_us();
+  const Duration age(now_us - std::min(now_us, begin_us));  // an hour that the clock puts into the future begins now
+  if (age >= kHour) return;
+  hour_begin_ = clock_.now() - age;
+  hour_carried_ = hour_reserved_ = bytes;
+}
+
+std::uint64_t WriteBehind::wall_us() const { return options_.wall_us ? options_.wall_us() : system_us(); }
 
 bool WriteBehind::make_disk_room(std::uint64_t bytes) {
   while (tree_.totals().disk_bytes + bytes > live_bytes_max_) {
@@ -206,6 +242,8 @@ void WriteBehind::pump() {
   send_erases();
   if (uses_.size() >= kUsesMax) send_uses();
   if (may_try()) send_records();
+  const bool limited = options_.bytes_per_hour_max > 0 && clock_.now() - hour_begin_ < kHour;
+  if (limited && hour_bytes() > hour_reserved_) save_hour(hour_bytes());  // compaction writes unasked
   blocked_ = false;
   // A block whose parent is not on its way yet goes to the end, once for each round.
   for (std::size_t postponed = 0; !wanted_.empty() && postponed < wanted_.size();) {

@@ -6,6 +6,8 @@
 // memory, so nothing is queued beyond `queue_bytes_max`: what waits too long for the hourly limit or for a disk that
 // fails is evicted with the rest.
 // While the disk cannot be written it is *degraded*: logged once, tried again 30 seconds later with one block.
+// What an hour's limit allows is reserved in the index in sixteenths of it before it is written, so that a server that
+// crashes and starts again and again does not begin a new hour each time.
 // Owner: Tiers. Threading: the engine thread.
 #pragma once
 
@@ -46,6 +48,7 @@ class WriteBehind {
   WriteBehind& operator=(const WriteBehind&) = delete;
 
   void load(std::vector<StoredBlock> blocks);  // what the store had when it was opened; before anything else
+  void load_hour(const std::string& text);     // the value of its kHourRecordKind record
 
   void want(Entry& entry);        // with its chain, what can be written of it. REQUIRES: host == held
   void read(Entry& entry);        // REQUIRES: host == reading
@@ -74,12 +77,15 @@ class WriteBehind {
   void recover();
   bool may_try() const;
   bool hour_allows(std::uint64_t bytes);
+  std::uint64_t hour_bytes() const;
+  void save_hour(std::uint64_t bytes);
   bool make_disk_room(std::uint64_t bytes);
   Next send_next(const Ref& ref);
   void send_erases();
   void send_uses();
   void send_records();
   std::uint64_t next_use();
+  std::uint64_t wall_us() const;
   void advance_flushes();
 
   BlockTree& tree_;
@@ -101,7 +107,9 @@ class WriteBehind {
   std::optional<TimePoint> retry_at_;  // set while degraded
   std::string reason_;
   TimePoint hour_begin_;
-  std::uint64_t hour_written_before_ = 0;
+  std::uint64_t hour_written_before_ = 0;  // of space_.written_bytes
+  std::uint64_t hour_carried_ = 0;         // written in this hour before the start
+  std::uint64_t hour_reserved_ = 0;        // that the index says
   DiskSpace space_;
   Stats counts_;
   std::unique_ptr<DiskWorker> worker_;  // last: its thread must end first
