@@ -131,6 +131,10 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
   if (on_decode) on_decode(batch);
   if (fail_next_ != DecodeStatus::ok) return std::exchange(fail_next_, DecodeStatus::ok);
   last_visible_.assign(batch.size(), 0);
+  // What a batch may take are the cells that the window had left behind before it, as in llama.cpp.
+  for (const BatchItem& item : batch) {
+    seq(item.seq).window_begin = std::max(seq(item.seq).window_begin, length(item.seq) - options_.window);
+  }
   for (std::size_t i = 0; i < batch.size(); ++i) {
     const BatchItem& item = batch[i];
     Seq& s = seq(item.seq);
@@ -143,9 +147,6 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
     s.visible += cells_[cell].kv;
     last_visible_[i] = s.seen();
     ++tokens_evaluated_;
-  }
-  for (const BatchItem& item : batch) {
-    seq(item.seq).window_begin = std::max(seq(item.seq).window_begin, length(item.seq) - options_.window);
   }
   return DecodeStatus::ok;
 }

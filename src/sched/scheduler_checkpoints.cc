@@ -8,7 +8,8 @@
 namespace coppice::sched {
 namespace {
 
-// A window that has moved on by so many tokens is still there, so a step need not end just at a checkpoint.
+// A step takes only what the window had left behind before it, so it need not end just at a checkpoint. It may be
+// computed in parts, though, and the window moves on with each: so only where few tokens follow.
 constexpr TokenPos kWindowSlack = 32;
 
 }  // namespace

@@ -272,7 +272,7 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
             << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
             << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
-            << " restored=" << counts.restored << " quarantined=" << counts.quarantined << '\n';
+            << " restored=" << counts.restored << " states=" << counts.states << " quarantined=" << counts.quarantined << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);
@@ -282,10 +282,12 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   EXPECT_GT(counts.pinned, 0U);
   EXPECT_GT(counts.pins_refused, 0U);
   EXPECT_GT(counts.evicted, 0U);
+  EXPECT_GT(counts.restored, 0U);
+  EXPECT_GT(counts.quarantined, 0U);
   if (GetParam() == engine::Rewind::anywhere) {
     EXPECT_GT(counts.folded, 0U);
-    EXPECT_GT(counts.restored, 0U);
-    EXPECT_GT(counts.quarantined, 0U);
+  } else {
+    EXPECT_GT(counts.states, 0U);
   }
 }
 
