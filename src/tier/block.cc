@@ -20,10 +20,16 @@ void put_bytes(std::string& to, const T* from, std::size_t n) {
   to.append(reinterpret_cast<const char*>(from), n * sizeof(T));
 }
 
+// Looking the algorithm up takes longer than hashing a small block, so it is done once.
+const EVP_MD* sha256_algorithm() {
+  static const EVP_MD* const kFetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return kFetched;
+}
+
 BlockId sha256(std::string_view text) {
   BlockId id{};
   unsigned length = 0;
-  [[maybe_unused]] const int ok = EVP_Digest(text.data(), text.size(), id.data(), &length, EVP_sha256(), nullptr);
+  [[maybe_unused]] const int ok = EVP_Digest(text.data(), text.size(), id.data(), &length, sha256_algorithm(), nullptr);
   assert(ok == 1 && length == id.size());  // SHA-256 in memory does not fail
   return id;
 }
