@@ -221,7 +221,8 @@ class Scheduler final : public Inspector {
   std::vector<Slot> slots_;  // their leases end before residency_
   Queue queue_;
   std::int64_t releases_ = 0;
-  bool retry_ = true;  // something has changed that a waiting request may have been waiting for
+  bool stalled_ = false;  // all that run wait for the disk to read their blocks
+  bool retry_ = true;     // something has changed that a waiting request may have been waiting for
   std::function<void()> on_change_;
 
   // Of the step in progress.
