@@ -30,6 +30,7 @@
 #include "sched/inspector.h"
 #include "sched/request.h"
 #include "sched/residency.h"
+#include "sched/session_keeper.h"
 #include "sched/tiering.h"
 
 namespace coppice::sched {
@@ -217,6 +218,7 @@ class Scheduler final : public Inspector {
   obs::Metrics& metrics_;
   Residency residency_;
   Tiering tiering_;
+  SessionKeeper session_keeper_;
   kv::SlotMap slot_map_;
   std::vector<Slot> slots_;  // their leases end before residency_
   Queue queue_;

@@ -50,7 +50,7 @@ Result<std::optional<IndexRow>> record_at(SegmentView& view, std::uint64_t offse
   auto parsed = parse_record_head(std::span(*head).first(*size));
   if (!parsed || parsed->payload_bytes > left - *size) return std::nullopt;
   const Block& block = parsed->block;
-  if (block.tokens.empty() || block.begin < 0 || id_of(block.parent, block.tokens) != block.id) return std::nullopt;
+  if (block.tokens.empty() || block.begin < 0 || !names(block.id, block.parent, block.tokens)) return std::nullopt;
   IndexRow row;
   row.block = std::move(parsed->block);
   row.offset = offset;

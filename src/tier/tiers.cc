@@ -245,7 +245,10 @@ bool Tiers::put_record(std::string_view kind, std::string_view key, std::string 
   if (record_bytes_ - before + after > kRecordBytesMax) return false;
   record_bytes_ += after - before;
   records_[std::string(kind)][std::string(key)] = value;
-  if (disk_) disk_->save_record(std::string(kind), std::string(key), std::move(value));
+  if (disk_) {
+    disk_->save_record(std::string(kind), std::string(key), std::move(value));
+    disk_->pump();
+  }
   return true;
 }
 
@@ -256,13 +259,19 @@ void Tiers::erase_record(std::string_view kind, std::string_view key) {
   if (known == of_kind->second.end()) return;
   record_bytes_ -= kind.size() + key.size() + known->second.size();
   of_kind->second.erase(known);
-  if (disk_) disk_->save_record(std::string(kind), std::string(key), std::nullopt);
+  if (!disk_) return;
+  disk_->save_record(std::string(kind), std::string(key), std::nullopt);
+  disk_->pump();
 }
 
 const std::map<std::string, std::string, std::less<>>& Tiers::records(std::string_view kind) const {
   static const std::map<std::string, std::string, std::less<>> kNone;
   const auto found = records_.find(kind);
   return found == records_.end() ? kNone : found->second;
+}
+
+std::uint64_t Tiers::wall_us() const {
+  return options_.disk && options_.disk->wall_us ? options_.disk->wall_us() : system_us();
 }
 
 Stats Tiers::stats() const {

@@ -52,7 +52,7 @@ struct DiskOptions {
   // the process should end at once (_exit).
   Duration end_wait = std::chrono::seconds(10);
   std::function<void()> on_hung;
-  bool own_thread = true;    // false: poll() does the disk's work itself, so that a simulation can be replayed
+  bool own_thread = true;  // false: poll() does the disk's work itself, so that a simulation can be replayed
 };
 
 struct Options {
@@ -157,6 +157,9 @@ class Tiers {
   bool put_record(std::string_view kind, std::string_view key, std::string value);
   void erase_record(std::string_view kind, std::string_view key);
   const std::map<std::string, std::string, std::less<>>& records(std::string_view kind) const;
+
+  bool survives_restart() const { return disk_ != nullptr; }
+  std::uint64_t wall_us() const;  // since 1970
 
   // 32 random bytes that stay with the folder; without a disk, with the process. What keys of namespaces are made with.
   const std::string& secret() const { return secret_; }
