@@ -17,6 +17,7 @@ Json session_json(const sched::SessionInfo& session) {
       {"parent", session.parent.empty() ? Json(nullptr) : Json(session.parent)},
       {"tokens", session.prompt_tokens},
       {"held", session.held},
+      {"tiers", {{"host", session.in_host}, {"disk", session.on_disk}}},
       {"where", place_json(session.place)},
       {"requests", session.requests},
       {"idle_s", to_s(session.idle)},

@@ -10,6 +10,8 @@ sched::SessionInfo info(const std::string& name) {
   session.name = name;
   session.prompt_tokens = 100;
   session.held = 90;
+  session.in_host = 30;
+  session.on_disk = 40;
   session.requests = 3;
   session.idle = std::chrono::milliseconds(1500);
   return session;
@@ -22,8 +24,9 @@ struct Sessions : testing::Test {
 
 TEST_F(Sessions, OneInEachPlace) {
   here()["a"] = info("a");
-  EXPECT_EQ(server.get("/v1/sessions/a")->response.body,
-            R"({"name":"a","parent":null,"tokens":100,"held":90,"where":null,"requests":3,"idle_s":1.5})");
+  EXPECT_EQ(
+      server.get("/v1/sessions/a")->response.body,
+      R"({"name":"a","parent":null,"tokens":100,"held":90,"tiers":{"host":30,"disk":40},"where":null,"requests":3,"idle_s":1.5})");
   here()["a"].parent = "root";
   here()["a"].place = sched::SequencePlace{.slot = SlotId{2}, .running = true};
   EXPECT_EQ(server.get("/v1/sessions/a")->json()["parent"], "root");

@@ -13,6 +13,8 @@
 //                                             where they part, has ended or was paused     -> queued
 //                                             cancel, stop                                 -> done
 //   restoring           slot, cells, blocks   all blocks are in its cells, or no more can be had   -> prefilling
+//                                             (where host memory has no room for all blocks at once, the disk reads on
+//                                             meanwhile)
 //                                             cells without their state are of no use: once   -> queued
 //                                             pause, cancel, stop                          -> as below
 //   prefilling          slot, cells           last prompt token evaluated                  -> decoding

@@ -43,8 +43,11 @@ Miss explain_miss(const AdmissionFacts& facts, const Tokens& prompt) {
     }
   }
   if (facts.last_prompt != nullptr) {
-    const TokenPos hoped = std::min(static_cast<TokenPos>(facts.last_prompt->size()), most);
-    const TokenPos common = std::min(kv::common_prefix(*facts.last_prompt, prompt), hoped);
+    const TokenPos hoped = std::min(facts.last_prompt_tokens, most);
+    const TokenPos agreed = kv::common_prefix(*facts.last_prompt, prompt);
+    // Of a session of before the start, tokens may be lost with their blocks: whatever they were, their KV is gone.
+    const bool all_agrees = static_cast<std::size_t>(agreed) == facts.last_prompt->size();
+    const TokenPos common = all_agrees ? hoped : std::min(agreed, hoped);
     return judge(facts, hoped, common, MissReason::evicted);
   }
   if (facts.has_session) return {MissReason::fresh};

@@ -12,7 +12,8 @@ struct AdmissionFacts {
   kv::ReusePlan plan;
   TokenPos restored = 0;                // taken from the tiers behind what the plan reuses; with a plan of cells only,
                                         // together with the state there
-  const Tokens* last_prompt = nullptr;  // the session's previous one; null if there is none
+  const Tokens* last_prompt = nullptr;  // the session's previous one, as far as it is known; null if there is none
+  TokenPos last_prompt_tokens = 0;      // how long it was
   bool has_session = false;
   TokenPos known() const { return plan.reused + restored; }  // of the prompt, what need not be computed
 };

@@ -30,6 +30,7 @@ struct SessionInfo {
   std::string name, parent;            // parent: "" if none
   TokenPos prompt_tokens = 0;          // of its last prompt
   TokenPos held = 0;                   // of those, how many are in cells, whoever computed them
+  TokenPos in_host = 0, on_disk = 0;   // of those, how many the host tier has, and how many more only the disk has
   std::optional<SequencePlace> place;  // who holds the most of them; none if nothing is held
   std::int64_t requests = 0;           // that this session has begun
   Duration idle{0};                    // since it last began one

@@ -23,7 +23,7 @@ Residency::Residency(const Options& options, engine::Runner& runner, const Clock
       policy_(options.eviction ? options.eviction : std::make_shared<kv::RecomputeCostPolicy>()),
       on_loss_(options.on_loss),
       sequences_(runner, clock),
-      sessions_(options.sessions),
+      sessions_(options.sessions, options.on_forgotten),
       pinned_max_(pools_possible(options, runner.info())),
       pools_(pinned_max_),
       slots_(static_cast<std::size_t>(options.n_slots)) {}

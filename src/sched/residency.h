@@ -44,9 +44,10 @@ class Residency {
   struct Options {
     std::int32_t n_slots = 4;
     SessionTable::Limits sessions;
-    std::size_t pools_max = 64;                          // at most; and never so many that a slot has no sequence
-    std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: RecomputeCostPolicy
-    std::function<void(SeqId)> on_loss;                  // before a sequence or its end is given up; may be empty
+    std::size_t pools_max = 64;                               // at most; and never so many that a slot has no sequence
+    std::shared_ptr<const kv::EvictionPolicy> eviction;       // null: RecomputeCostPolicy
+    std::function<void(const kv::SessionKey&)> on_forgotten;  // a session; may be empty
+    std::function<void(SeqId)> on_loss;                       // before a sequence or its end is given up; may be empty
   };
   // REQUIRES: options.n_slots <= runner.info().n_seqs.
   Residency(const Options& options, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);

@@ -30,9 +30,12 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .sessions = options.sessions,
                   .pools_max = options.pools_max,
                   .eviction = options.eviction,
+                  .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
                   .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 0 ? kBlocksSavedInAStep : kAll); }},
                  runner, clock, metrics),
-      tiering_(options.tier, residency_.sequences(), runner, clock, metrics) {
+      tiering_(options.tier, residency_.sequences(), runner, clock, metrics),
+      session_keeper_(tiering_.on() ? options.tier : TierOptions{},
+                      tiering_.has_checkpoints() ? tier::BlockKind::checkpoint : tier::BlockKind::cells, clock) {
   const auto& info = runner.info();
   assert(options.n_slots >= 1 && options.n_slots <= info.n_seqs);
   assert(info.n_batch >= options.n_slots);  // one token for each decoding slot must fit into one step
@@ -41,6 +44,7 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
   for (std::int32_t i = 0; i < options.n_slots; ++i) slots_.push_back({SlotId{i}, -1, nullptr});
   metrics_.slots_total.Set(options.n_slots);
   metrics_.kv_cells_total.Set(info.n_cells);
+  session_keeper_.load(residency_.sessions());
   publish_gauges();
 }
 
@@ -174,6 +178,9 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
   s.last_used = ++releases_;
   if (a->request.placement.cache_prompt && sequences().resumable(seq)) {
     keep(*a, seq, true);
+    if (const auto session = a->session()) {
+      if (const auto* known = residency_.sessions().find(*session)) session_keeper_.keep(*known);
+    }
     residency_.retire(seq);
   } else {
     residency_.drop(seq);

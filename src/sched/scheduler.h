@@ -30,6 +30,7 @@
 #include "sched/inspector.h"
 #include "sched/request.h"
 #include "sched/residency.h"
+#include "sched/session_keeper.h"
 #include "sched/tiering.h"
 
 namespace coppice::sched {
@@ -217,11 +218,13 @@ class Scheduler final : public Inspector {
   obs::Metrics& metrics_;
   Residency residency_;
   Tiering tiering_;
+  SessionKeeper session_keeper_;
   kv::SlotMap slot_map_;
   std::vector<Slot> slots_;  // their leases end before residency_
   Queue queue_;
   std::int64_t releases_ = 0;
-  bool retry_ = true;  // something has changed that a waiting request may have been waiting for
+  bool stalled_ = false;  // all that run wait for the disk to read their blocks
+  bool retry_ = true;     // something has changed that a waiting request may have been waiting for
   std::function<void()> on_change_;
 
   // Of the step in progress.

@@ -160,6 +160,8 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   a->lease = residency_.sequences().leases().take(seq);
   const auto session = a->session();
   residency_.set_session(seq, session);
+  // What comes out of the tiers was used before, though not in this sequence: for eviction.
+  if (facts.restored > 0) residency_.sequences().notes(seq).uses = std::max(residency_.sequences().notes(seq).uses, 1);
   if (p.cache_prompt) residency_.sequences().promise(seq, p.ns, *a->input);
   if (session) {
     slot_map_.commit(*session, s.id);

@@ -116,11 +116,16 @@ TreeNode Scheduler::tree(NamespaceId ns, std::int32_t depth_max, std::int32_t no
 SessionInfo Scheduler::describe(const SessionTable::Session& session) const {
   SessionInfo info{.name = session.key.name,
                    .parent = session.parent,
-                   .prompt_tokens = static_cast<TokenPos>(session.last_prompt->size()),
+                   .prompt_tokens = session.prompt_tokens,
                    .held = 0,
+                   .in_host = 0,
+                   .on_disk = 0,
                    .place = {},
                    .requests = session.requests,
                    .idle = clock_.now() - session.last_use};
+  const SessionKeeper::Stored stored = session_keeper_.stored(session);
+  info.in_host = stored.in_host;
+  info.on_disk = stored.tokens - stored.in_host;
   const std::vector<TokenPos> common = sequences().tree().common(session.key.ns, *session.last_prompt);
   for (std::int32_t i = 0; i < sequences().count(); ++i) {
     const SeqId seq{i};

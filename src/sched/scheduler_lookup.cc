@@ -85,11 +85,15 @@ AdmissionFacts Scheduler::facts_of(const Lookup& lookup, const kv::SlotChoice& c
                        .plan = {},
                        .restored = 0,
                        .last_prompt = nullptr,
+                       .last_prompt_tokens = 0,
                        .has_session = lookup.session.has_value()};
   facts.plan = kv::plan_reuse(facts.query);
   if (lookup.session) {
     const auto* session = residency_.sessions().find(*lookup.session);
-    if (session != nullptr) facts.last_prompt = session->last_prompt.get();
+    if (session != nullptr) {
+      facts.last_prompt = session->last_prompt.get();
+      facts.last_prompt_tokens = session->prompt_tokens;
+    }
   }
   return facts;
 }

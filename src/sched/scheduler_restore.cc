@@ -32,7 +32,8 @@ bool Scheduler::may_look_at(Active& a) const {
 }
 
 bool Scheduler::waits_for_disk() const {
-  if (!tiering_.on() || running() > 0 || tiering_.has_work()) return false;
+  if (!tiering_.on() || tiering_.has_work()) return false;
+  if (running() > 0) return stalled_;
   return std::all_of(queue_.begin(), queue_.end(), [](const auto& a) { return a->phase == Phase::waiting_for_blocks; });
 }
 
@@ -60,19 +61,40 @@ void Scheduler::add_tiers(AdmissionFacts& facts, TokenPos tokens) const {
   facts.restored = tokens - cells.reused;
 }
 
+// Blocks that are in host memory. When a chain is longer than that has room for, its requests wait for the disk here.
 void Scheduler::restore_some() {
-  const bool others_wait = std::any_of(slots_.begin(), slots_.end(),
-                                       [](const Slot& s) { return s.active && s.active->phase != Phase::restoring; });
+  const auto restoring = [](const Slot& s) { return s.active && s.active->phase == Phase::restoring; };
+  const bool others_wait =
+      std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.active && !restoring(s); });
   const TimePoint began = clock_.now();
+  stalled_ = false;
   for (bool any = true; any;) {
     any = false;
+    bool reading = false;
+    Slot* without_room = nullptr;
     for (Slot& s : slots_) {
-      if (!s.active || s.active->phase != Phase::restoring) continue;
+      if (!restoring(s)) continue;
+      switch (tiering_.prepare(s.seq(), s.active->hold, s.active->restore_until)) {
+        case Tiering::Next::reading: reading = true; continue;
+        case Tiering::Next::no_room: without_room = &s; continue;
+        case Tiering::Next::gone: end_restoring(s); break;
+        case Tiering::Next::ready:
+          if (!restore_block(s)) end_restoring(s);
+          break;
+      }
       any = true;
-      if (!restore_block(s)) end_restoring(s);
       if (others_wait && clock_.now() - began >= kRestoreAtOnce) return;
     }
+    // Those that have blocks go on and make room; if nobody has any, one computes the rest.
+    if (!any && !reading && without_room != nullptr) {
+      end_restoring(*without_room);
+      any = true;
+    }
+    stalled_ = reading && !any;
   }
+  const bool computing =
+      std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.active && !restoring(s); });
+  stalled_ = stalled_ && !computing;
 }
 
 // False when no more is to be had.

@@ -32,6 +32,32 @@ TEST(SessionTable, LimitOfSessionsDropsTheLeastRecentlyUsed) {
   EXPECT_EQ(table.size(), 2U);
 }
 
+TEST(SessionTable, SaysWhichSessionsItForgets) {
+  std::vector<std::string> forgotten;
+  SessionTable table({.sessions_max = 2}, [&](const kv::SessionKey& k) { forgotten.push_back(k.name); });
+  begin(table, key("a"), 1);
+  begin(table, key("b"), 1);
+  begin(table, key("c"), 1);
+  table.forget(key("c"));
+  EXPECT_EQ(forgotten, (std::vector<std::string>{"a", "c"}));
+}
+
+TEST(SessionTable, SessionsOfBeforeAreTheOldest) {
+  SessionTable table({.sessions_max = 2});
+  const auto before = [](const char* name) {
+    return SessionTable::Session{.key = key(name), .last_prompt = prompt(2), .prompt_tokens = 9};
+  };
+  EXPECT_TRUE(table.restore(before("a")));
+  EXPECT_FALSE(table.restore(before("a")));
+  EXPECT_TRUE(table.restore(before("b")));
+  EXPECT_FALSE(table.restore(before("c")));
+  EXPECT_EQ(table.tokens(), 4U);
+  EXPECT_EQ(table.recent({}, 1).at(0)->key.name, "a");
+  begin(table, key("d"), 1);
+  EXPECT_EQ(table.find(key("b")), nullptr);
+  EXPECT_EQ(table.find(key("a"))->prompt_tokens, 9);
+}
+
 TEST(SessionTable, LimitOfTokensKeepsAtLeastTheNewest) {
   SessionTable table({.tokens_max = 10});
   begin(table, key("a"), 6);

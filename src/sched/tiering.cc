@@ -87,12 +87,14 @@ bool Tiering::waits_for_disk(const TierHold& hold) const {
   return hold.lease && tiers_->ready(hold.lease, first_needed(hold)) == tier::Ready::waiting;
 }
 
+// All of it, host memory's part or not: what is not there yet is read while the beginning is restored.
 TokenPos Tiering::usable(const TierHold& hold) const {
   const std::size_t first = first_needed(hold);
   TokenPos end = static_cast<TokenPos>(first) * block_tokens_;
   std::size_t n_there = first;
-  for (const auto& block : hold.lease.blocks() | std::views::drop(first)) {
-    if (end >= hold.tokens || tiers_->payload(block.id) == nullptr) break;
+  for (const auto& held : hold.lease.blocks() | std::views::drop(first)) {
+    const tier::Entry* block = tiers_->block(held.id);
+    if (end >= hold.tokens || block == nullptr || block->serial != held.serial) break;
     end += block_tokens_;
     ++n_there;
   }
@@ -109,17 +111,41 @@ void Tiering::note_prefill(TokenPos tokens, Duration took) {
   if (on() && tokens > 0) average(prefill_s_, to_s(took) / tokens);
 }
 
-std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
+// Which block the sequence lacks; nothing if none does.
+std::optional<std::size_t> Tiering::next_block(const TierHold& hold, SeqId seq, TokenPos until) const {
   const TokenPos begin = sequences_.length(seq);
   const std::size_t n_blocks = hold.lease.blocks().size();
   if (n_blocks == 0 || begin > until || (begin == until && sequences_.resumable(seq))) return std::nullopt;
   auto index = static_cast<std::size_t>(begin / block_tokens_);
   if (has_checkpoints()) index = std::min(index, n_blocks - 1);  // all cells may be there, and the state not
   if (index >= n_blocks) return std::nullopt;
-  const tier::BlockId id = hold.lease.blocks()[index].id;
+  return index;
+}
+
+Tiering::Next Tiering::prepare(SeqId seq, TierHold& hold, TokenPos until) {
+  const auto index = next_block(hold, seq, until);
+  if (!index) return Next::gone;
+  hold.lease.let_go(*index);
+  tiers_->prefetch(hold.lease);
+  const tier::Lease::Held& held = hold.lease.blocks()[*index];
+  const tier::Entry* block = tiers_->block(held.id);
+  if (block == nullptr || block->serial != held.serial) return Next::gone;
+  switch (block->host) {
+    case tier::HostState::held: return Next::ready;
+    case tier::HostState::reading: return Next::reading;
+    case tier::HostState::none: return Next::no_room;
+  }
+  return Next::gone;
+}
+
+std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
+  const TokenPos begin = sequences_.length(seq);
+  const auto index = next_block(hold, seq, until);
+  if (!index) return std::nullopt;
+  const tier::BlockId id = hold.lease.blocks()[*index].id;
   const tier::Payload payload = tiers_->payload(id);
   if (payload == nullptr) return std::nullopt;
-  const TokenPos block_begin = static_cast<TokenPos>(index) * block_tokens_, block_end = block_begin + tiers_->length(id);
+  const TokenPos block_begin = static_cast<TokenPos>(*index) * block_tokens_, block_end = block_begin + tiers_->length(id);
   const TokenPos end = std::min(until, block_end);
   if (end < begin) return std::nullopt;
   const TimePoint began = clock_.now();

@@ -1,9 +1,11 @@
 // Carries KV between the cells and the tiers: finds what a prompt has there, puts it back into a sequence, and saves
 // what was computed, block by block, so that no step of the engine takes long.
 //
-//   submit    find()      leases the chain of blocks that the prompt begins with, and has the disk's part read
-//   admission usable()    how much of it is in host memory now
-//   steps     restore()   one block after the other into the request's sequence
+//   submit    find()      leases the chain of blocks that the prompt begins with, and has the disk's part read, as far
+//                         as there is room in host memory
+//   admission usable()    how much of it can be had
+//   steps     prepare()   whether the next block is there; blocks that are in the cells make room for the next ones
+//             restore()   one block after the other into the request's sequence
 //   on a way  checkpoint()  where cells are not enough to go on from: the state at a position, now or never
 //   ends      keep()      blocks that are not saved yet are, one per step: at the end of a prompt and of a turn
 //   eviction  keep_now()  what was not saved yet, before it is lost
@@ -62,13 +64,23 @@ class Tiering {
   std::uint64_t blocks_saved() const { return blocks_saved_; }
   void prefetch(TierHold& hold, TokenPos in_cells);  // again, as cells may have gone meanwhile
   bool waits_for_disk(const TierHold& hold) const;
-  // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to now.
+  // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to.
   TokenPos usable(const TierHold& hold) const;
 
   // Whether restoring `cells` tokens, and the state behind them where there is one, is expected to be faster than
   // computing `gain` tokens, from what both have cost so far.
   bool worth_it(TokenPos gain, TokenPos cells) const;
   void note_prefill(TokenPos tokens, Duration took);
+
+  // Whether the block behind the sequence's tokens can be restored. What the sequence has already is let go, and the
+  // reads go on.
+  enum class Next : std::uint8_t {
+    ready,
+    reading,
+    no_room,  // other requests' blocks take all host memory; when they are restored it has some again
+    gone,     // no more is to be had
+  };
+  Next prepare(SeqId seq, TierHold& hold, TokenPos until);
 
   // Puts the next block into the sequence, which holds a beginning of the prompt; at most up to `until`. The tokens
   // that it gained, none if only a state was missing; nothing if no more can be had. REQUIRES: the sequence has promised
@@ -116,6 +128,7 @@ class Tiering {
   const tier::BlockId& root(NamespaceId ns) const;
   tier::Found look_up(NamespaceId ns, const Tokens& prompt) const;
   std::size_t first_needed(const TierHold& hold) const;
+  std::optional<std::size_t> next_block(const TierHold& hold, SeqId seq, TokenPos until) const;
   bool advance(Job& job);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;

@@ -3,61 +3,12 @@
 
 #include <random>
 
-#include "sched/test_world.h"
-#include "tier/tiers_test_support.h"
+#include "sched/tiered_world.h"
 
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBlock = 16;
-
-// A world whose cells hold one conversation, and tiers for many.
-class TieredWorld {
- public:
-  explicit TieredWorld(std::optional<tier::DiskOptions> disk = {}, std::uint64_t host_bytes_max = 1U << 20U,
-                       TokenPos n_cells = 200)
-      : tiers(*tier::Tiers::open(
-            {.host_bytes_max = host_bytes_max, .disk = std::move(disk), .block_tokens = kBlock, .wake = {}}, clock,
-            metrics)),
-        world({.n_cells = n_cells, .n_seqs = 8, .n_batch = 64},
-              {.n_slots = 2, .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {}
-
-  // Until nothing is left to run or to save.
-  void settle() {
-    while (!world.scheduler.idle()) {
-      world.scheduler.step();
-      world.scheduler.check_invariants();
-    }
-    tiers->check_invariants();
-  }
-  Report ask(const Tokens& prompt, const Placement& placement = {}, int n_predict = 4) {
-    const auto outcome = world.submit(prompt, placement, n_predict);
-    settle();
-    EXPECT_EQ(outcome->text, world.right_text(prompt, n_predict));
-    return outcome->report();
-  }
-  tier::FlushResult flush() {
-    tier::FlushResult result;
-    bool done = false;
-    world.scheduler.flush_tiers([&](tier::FlushResult r) { result = r, done = true; });
-    settle();
-    EXPECT_TRUE(done);
-    return result;
-  }
-
-  ManualClock clock;
-  obs::Metrics metrics;
-  std::unique_ptr<tier::Tiers> tiers;
-  World world;
-};
-
-tier::DiskOptions in(const std::string& dir) {
-  tier::DiskOptions disk;
-  disk.dir = dir;
-  disk.bytes_max = 1U << 24U;
-  disk.own_thread = false;
-  return disk;
-}
+constexpr TokenPos kBlock = TieredWorld::kBlock;
 
 TEST(Tiering, B18_WhatWasEvictedComesBackFromHostMemory) {
   TieredWorld t;
@@ -116,14 +67,14 @@ TEST(Tiering, B20_ARestartFindsSessionsOfBefore) {
   const Tokens prompt = tokens_of(1, 100);
   Tokens next;
   {
-    TieredWorld t(in(dir.path()));
+    TieredWorld t(disk_in(dir.path()));
     t.ask(prompt, {.session = "one"});
     next = t.world.next_turn(prompt, 4, tokens_of(3, 5));
     const tier::FlushResult flushed = t.flush();
     EXPECT_GT(t.tiers->stats().disk.blocks, 0U);
     EXPECT_EQ(flushed.failed, 0U);
   }
-  TieredWorld t(in(dir.path()));
+  TieredWorld t(disk_in(dir.path()));
   const Report report = t.ask(next, {.session = "one"});
   EXPECT_EQ(report.computed, 5 + 1);
   EXPECT_EQ(report.reused_disk, static_cast<TokenPos>(next.size()) - report.computed);
@@ -133,14 +84,14 @@ TEST(Tiering, B20_ARestartFindsSessionsOfBefore) {
 TEST(Tiering, B20_AnotherFingerprintFindsNothing) {
   tier::TempFolder dir;
   {
-    TieredWorld t(in(dir.path()));
+    TieredWorld t(disk_in(dir.path()));
     t.ask(tokens_of(1, 100), {.session = "one"});
     t.flush();
   }
   ManualClock clock;
   obs::Metrics metrics;
-  const auto tiers =
-      *tier::Tiers::open({.host_bytes_max = 1U << 20U, .disk = in(dir.path()), .block_tokens = kBlock}, clock, metrics);
+  const auto tiers = *tier::Tiers::open(
+      {.host_bytes_max = 1U << 20U, .disk = disk_in(dir.path()), .block_tokens = kBlock}, clock, metrics);
   World other({.n_cells = 200, .n_seqs = 8, .n_batch = 64},
               {.n_slots = 2, .tier = {.tiers = tiers.get(), .fingerprint = "another model"}});
   EXPECT_EQ(other.ask(tokens_of(1, 100), {.session = "one"}).reused(), 0);
@@ -148,7 +99,7 @@ TEST(Tiering, B20_AnotherFingerprintFindsNothing) {
 
 TEST(Tiering, OneShotPromptsAreWrittenOnlyOnceTheyAreShared) {
   tier::TempFolder dir;
-  TieredWorld t(in(dir.path()));
+  TieredWorld t(disk_in(dir.path()));
   t.ask(tokens_of(1, 100));
   EXPECT_EQ(t.flush().blocks, 0U);
   EXPECT_EQ(t.tiers->stats().disk.blocks, 0U);
@@ -189,7 +140,7 @@ TEST(Tiering, C_NoRestartGivesAWrongAnswer) {
   const auto pick = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
   TokenPos from_disk = 0;
   for (int life = 0; life < 20; ++life) {
-    TieredWorld t(in(dir.path()), 20'000);
+    TieredWorld t(disk_in(dir.path()), 20'000);
     std::vector<std::pair<std::shared_ptr<Outcome>, Tokens>> open;
     for (int i = 0; i < 12; ++i) {
       const Tokens prompt = tokens_of(pick(4), 40 + pick(60)) + tokens_of(10 + pick(3), pick(40));

@@ -3,6 +3,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/gauge.h>
 
+#include <algorithm>
 #include <cassert>
 #include <ranges>
 
@@ -145,13 +146,26 @@ Lease Tiers::lease(std::span<const BlockId> blocks) {
   return lease;
 }
 
+// The last of those let go first: beginnings are what conversations share.
+bool Tiers::make_room_of(const Lease& lease, std::uint64_t bytes) {
+  for (std::size_t i = lease.n_let_go(); i > 0; --i) {
+    const Lease::Held& held = lease.blocks()[i - 1];
+    Entry* entry = tree_.get(held.id, held.serial);
+    const bool on_disk = entry != nullptr && entry->host == HostState::held && entry->disk == DiskState::held;
+    if (!on_disk || entry->pinned()) continue;
+    tree_.drop_host(*entry);
+    if (make_room(bytes, nullptr)) return true;
+  }
+  return false;
+}
+
 void Tiers::prefetch(const Lease& lease, std::size_t first) {
   if (!disk_) return;
-  for (const Lease::Held& held : lease.blocks() | std::views::drop(first)) {
+  for (const Lease::Held& held : lease.blocks() | std::views::drop(std::max(first, lease.n_let_go()))) {
     Entry* entry = tree_.get(held.id, held.serial);
     if (entry == nullptr) break;  // what goes on from a lost block is of no use
     if (entry->host != HostState::none) continue;
-    if (!make_room(entry->payload_bytes, nullptr)) break;
+    if (!make_room(entry->payload_bytes, nullptr) && !make_room_of(lease, entry->payload_bytes)) break;
     tree_.begin_read(*entry);
     disk_->read(*entry);
   }
@@ -160,10 +174,12 @@ void Tiers::prefetch(const Lease& lease, std::size_t first) {
 
 Ready Tiers::ready(const Lease& lease, std::size_t first) const {
   Ready ready = Ready::yes;
-  for (const Lease::Held& held : lease.blocks() | std::views::drop(first)) {
+  for (const Lease::Held& held : lease.blocks() | std::views::drop(std::max(first, lease.n_let_go()))) {
     const Entry* entry = tree_.get(held.id);
-    if (entry == nullptr || entry->serial != held.serial || entry->host == HostState::none) return Ready::lost;
-    if (entry->host == HostState::reading) ready = Ready::waiting;
+    const bool there = entry != nullptr && entry->serial == held.serial;
+    if (there && entry->host == HostState::reading) return Ready::waiting;
+    if (!there || entry->host == HostState::none) ready = Ready::lost;
+    if (!there) break;
   }
   return ready;
 }
@@ -229,7 +245,10 @@ bool Tiers::put_record(std::string_view kind, std::string_view key, std::string 
   if (record_bytes_ - before + after > kRecordBytesMax) return false;
   record_bytes_ += after - before;
   records_[std::string(kind)][std::string(key)] = value;
-  if (disk_) disk_->save_record(std::string(kind), std::string(key), std::move(value));
+  if (disk_) {
+    disk_->save_record(std::string(kind), std::string(key), std::move(value));
+    disk_->pump();
+  }
   return true;
 }
 
@@ -240,13 +259,19 @@ void Tiers::erase_record(std::string_view kind, std::string_view key) {
   if (known == of_kind->second.end()) return;
   record_bytes_ -= kind.size() + key.size() + known->second.size();
   of_kind->second.erase(known);
-  if (disk_) disk_->save_record(std::string(kind), std::string(key), std::nullopt);
+  if (!disk_) return;
+  disk_->save_record(std::string(kind), std::string(key), std::nullopt);
+  disk_->pump();
 }
 
 const std::map<std::string, std::string, std::less<>>& Tiers::records(std::string_view kind) const {
   static const std::map<std::string, std::string, std::less<>> kNone;
   const auto found = records_.find(kind);
   return found == records_.end() ? kNone : found->second;
+}
+
+std::uint64_t Tiers::wall_us() const {
+  return options_.disk && options_.disk->wall_us ? options_.disk->wall_us() : system_us();
 }
 
 Stats Tiers::stats() const {

@@ -52,7 +52,7 @@ struct DiskOptions {
   // the process should end at once (_exit).
   Duration end_wait = std::chrono::seconds(10);
   std::function<void()> on_hung;
-  bool own_thread = true;    // false: poll() does the disk's work itself, so that a simulation can be replayed
+  bool own_thread = true;  // false: poll() does the disk's work itself, so that a simulation can be replayed
 };
 
 struct Options {
@@ -66,7 +66,7 @@ struct Options {
 enum class Ready : std::uint8_t {
   yes,      // every block's payload is in host memory
   waiting,  // reads are going on
-  lost,     // one is not in memory, and no read of it is going on: it failed, there was no room, or nobody asked
+  lost,     // no reads are going on, and one is not in memory: its read failed, there was no room, or nobody asked
 };
 
 struct FlushResult {
@@ -117,7 +117,8 @@ class Tiers {
     return tree_.find(root, prompt, last);
   }
   bool contains(const BlockId& id) const { return tree_.get(id) != nullptr; }
-  TokenPos length(const BlockId& id) const;  // in tokens; 0 for an unknown one
+  TokenPos length(const BlockId& id) const;                              // in tokens; 0 for an unknown one
+  const Entry* block(const BlockId& id) const { return tree_.get(id); }  // null for an unknown one
   TokenPos block_tokens() const { return tree_.block_tokens(); }
 
   // Takes the block into host memory, at the cost of others. False, and nothing has changed, if there is no room or the
@@ -135,10 +136,11 @@ class Tiers {
 
   // Leases up to the first block that is not there. The blocks count as used.
   Lease lease(std::span<const BlockId> blocks);
-  // Starts to read what is not in host memory, from the chain's beginning on and as far as there is room.
-  void prefetch(const Lease& lease, std::size_t first = 0);  // from block number `first` on
-  Ready ready(const Lease& lease, std::size_t first = 0) const;
-  Payload payload(const BlockId& id) const;  // null when not in host memory
+  // Starts to read what is not in host memory, from block `first` on and as far as there is room. Where there is none,
+  // blocks that the lease has let go give up theirs, if they are on disk.
+  void prefetch(const Lease& lease, std::size_t first = 0);
+  Ready ready(const Lease& lease, std::size_t first = 0) const;  // of the blocks from `first` on
+  Payload payload(const BlockId& id) const;                      // null when not in host memory
   // It could not be restored: it goes, with all that goes on from it, from disk too.
   void quarantine(const BlockId& id);
 
@@ -156,6 +158,9 @@ class Tiers {
   void erase_record(std::string_view kind, std::string_view key);
   const std::map<std::string, std::string, std::less<>>& records(std::string_view kind) const;
 
+  bool survives_restart() const { return disk_ != nullptr; }
+  std::uint64_t wall_us() const;  // since 1970
+
   // 32 random bytes that stay with the folder; without a disk, with the process. What keys of namespaces are made with.
   const std::string& secret() const { return secret_; }
 
@@ -165,6 +170,7 @@ class Tiers {
  private:
   Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics);
   bool make_room(std::uint64_t bytes, Entry* keep);
+  bool make_room_of(const Lease& lease, std::uint64_t bytes);
   void drop_covered(Entry& entry);
   void drop_bad(Entry& entry);
   void publish();

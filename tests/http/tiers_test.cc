@@ -29,6 +29,17 @@ class Tiers : public ServerTest {
     EXPECT_TRUE(answer.contains("coppice")) << answer.dump();
     return answer;
   }
+  // What is known of one_'s session right after a start.
+  void expect_session_of_before() {
+    const Json list = client().get("/v1/sessions").json();
+    ASSERT_EQ(list["data"].size(), 1U) << list.dump();
+    const Json& session = list["data"][0];
+    EXPECT_EQ(session["name"], "one");
+    EXPECT_EQ(session["tokens"], length(one_));
+    EXPECT_EQ(session["held"], 0);
+    EXPECT_EQ(session["tiers"], Json({{"host", 0}, {"disk", length(one_)}}));
+    EXPECT_EQ(session["requests"], 1);
+  }
   static int computed(const Json& answer) { return answer["coppice"]["computed"].get<int>(); }
   static std::string source(const Json& answer) { return answer["coppice"]["source"].get<std::string>(); }
 
@@ -60,9 +71,11 @@ TEST_F(Tiers, B20_WarmAfterSigterm) {
   const Json before = ask(one_, "one");
   stop();
   ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  expect_session_of_before();
   const Json after = ask(joined(one_, more_), "one");
   EXPECT_EQ(computed(after), length(more_));
   EXPECT_EQ(source(after), "disk");
+  EXPECT_EQ(after["coppice"]["reason"], nullptr) << after["coppice"].dump();
 }
 
 TEST_F(Tiers, B20_WarmAfterKill9) {
@@ -74,6 +87,11 @@ TEST_F(Tiers, B20_WarmAfterKill9) {
   ASSERT_TRUE(server().program().wait(kLong).has_value());
   server_.reset();
   ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+  expect_session_of_before();
+  const Json diverging = joined(first(one_, 300), two_);
+  const Json explained = client().post("/v1/explain", {{"prompt", diverging}, {"session_id", "one"}}).json();
+  EXPECT_EQ(explained["reason"], "diverged") << explained.dump();
+  EXPECT_EQ(explained["diverged_at"], 300);
   EXPECT_EQ(computed(ask(joined(one_, more_), "one")), length(more_));
 }
 
@@ -142,7 +160,13 @@ TEST_F(Tiers, B20_OtherSettingsFindNothing) {
     std::vector<std::string> args = changed;
     args.insert(args.end(), {"--cache-disk", dir_.path().string()});
     ASSERT_NO_FATAL_FAILURE(serve_small(args));
-    EXPECT_EQ(computed(ask(one_, "one")), length(one_)) << changed[0];
+    EXPECT_EQ(client().get("/v1/sessions").json()["data"].size(), 0U);
+    const Json answer = ask(one_, "one");
+    EXPECT_EQ(computed(answer), length(one_)) << changed[0];
+    EXPECT_EQ(answer["coppice"]["reason"], "new");
+    const std::string log = server().program().standard_error();
+    const std::string differs = changed[0] == "-ctk" ? "differs=\"k: 1 -> 8\"" : "differs=\"rope: ";
+    EXPECT_NE(log.find(differs), std::string::npos) << log;
     stop();
   }
 }
