@@ -5,6 +5,7 @@
 
 #include "api/chat_guess.h"
 #include "api/continuation.h"
+#include "api/history_end.h"
 #include "api/json_text.h"
 #include "api/normalise.h"
 #include "api/placement_fields.h"
@@ -82,6 +83,10 @@ Result<CompletionDraft> read_draft(const Call& call, ApiKind api, Json body, Ren
   if (!read) return std::unexpected(read.error());
   for (const Tokens& prompt : draft.prompts) {
     if (auto fits = check_prompt(prompt, services.model.n_ctx); !fits) return std::unexpected(fits.error());
+  }
+  if (draft.chat) {
+    draft.placement.history =
+        history_tokens(draft.prompts.front(), draft.chat->constraint.generation_prompt, services.tokenizer);
   }
   if (!draft.marks.empty() && draft.placement.cache_prompt) {
     draft.placement.pins =

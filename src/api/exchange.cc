@@ -7,6 +7,7 @@
 
 #include "api/completion_plan.h"
 #include "api/errors.h"
+#include "api/history_end.h"
 #include "api/prompts.h"
 #include "kv/prefix.h"
 
@@ -91,6 +92,7 @@ Result<void> Exchange::confirm() {
   // Where the marks of the guess stand is known up to where it was right.
   const TokenPos right = kv::common_prefix(*wrong, whole.tokens);
   std::erase_if(plan_.placement.pins, [&](const sched::PinWish& pin) { return pin.length > right; });
+  plan_.placement.history = history_tokens(whole.tokens, whole.prompt.constraint.generation_prompt, services.tokenizer);
   plan_.prompts.assign(1, std::move(whole.tokens));
   set_output_rules(whole.prompt, services, plan_);
   auto requests = make_requests();

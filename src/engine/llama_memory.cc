@@ -58,7 +58,7 @@ TokenPos cpu_cells(const MemoryNeed& full, TokenPos cells_max) {
 
 std::int32_t affordable_sequences(std::int32_t n_slots, std::uint64_t bytes_few, std::uint64_t bytes_more) {
   const auto limit = static_cast<std::int32_t>(llama_max_parallel_sequences());
-  if (bytes_more <= bytes_few) return std::max(2, n_slots);
+  if (bytes_more <= bytes_few) return std::min(limit, 2 * n_slots + 1);
   const double each = static_cast<double>(bytes_more - bytes_few) / n_slots;
   const double paid_for = static_cast<double>(bytes_few) / 4 / each;
   const double extra = std::clamp(paid_for, static_cast<double>(n_slots), static_cast<double>(limit));

@@ -28,8 +28,8 @@ TokenPos default_cells(const common_params& params, const MemoryNeed& full);
 
 // How many sequences the context has to be made for, so that there are some beside the slots' own. Where another one
 // costs memory (recurrent states, sliding windows): as many as a quarter more memory for KV pays for, at least 2 *
-// n_slots, and one to save ranges through, at most 256. Where it costs none (attention), n_slots, at least 2: see LlamaRunner::probe, which uses ids up
-// to 255 there. Asks llama.cpp twice what it would allocate.
+// n_slots, and one to save ranges through, at most 256. Where those cost none, no more than those: on attention,
+// LlamaRunner::probe uses ids up to 255 whatever the context was made for. Asks llama.cpp twice what it would allocate.
 std::int32_t context_sequences(const common_params& params, std::int32_t n_slots);
 
 // The arithmetic of it: `bytes_few` for n_slots sequences, `bytes_more` for twice as many. Pure.

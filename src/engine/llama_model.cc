@@ -153,7 +153,7 @@ struct LlamaModel::Impl {
   explicit Impl(LlamaConfig c) : config(std::move(c)) {}
   LlamaConfig config;  // the context borrows from its parameters, so it outlives `loaded`
   common_init_result_ptr loaded;
-  std::int32_t n_sequences_max = 0;
+  std::int32_t n_slots = 0, n_sequences_max = 0;
   Summary summary;
 };
 
@@ -188,6 +188,7 @@ Result<std::unique_ptr<LlamaModel>> LlamaModel::load(LlamaConfig config, const L
   try {
     const std::uint64_t kv_bytes = settle_cells(params);
     const bool chosen = options.n_sequences > 0;
+    impl->n_slots = options.n_slots;
     impl->n_sequences_max = chosen ? options.n_sequences : n_seq_max;
     const std::int32_t wanted = context_sequences(params, options.n_slots);
     set_sequences(params, chosen ? std::min(wanted, options.n_sequences + 1) : wanted);
@@ -220,6 +221,7 @@ llama_model* LlamaModel::model() const { return impl_->loaded->model(); }
 llama_context* LlamaModel::context() const { return impl_->loaded->context(); }
 const llama_vocab* LlamaModel::vocab() const { return llama_model_get_vocab(model()); }
 const common_params& LlamaModel::params() const { return impl_->config.params(); }
+std::int32_t LlamaModel::n_slots() const { return impl_->n_slots; }
 std::int32_t LlamaModel::n_sequences_max() const { return impl_->n_sequences_max; }
 const LlamaModel::Summary& LlamaModel::summary() const { return impl_->summary; }
 

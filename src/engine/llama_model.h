@@ -49,6 +49,7 @@ class LlamaModel {
   const llama_vocab* vocab() const;
   const common_params& params() const;  // n_ctx, n_batch, n_ubatch, n_parallel, n_outputs_max are the effective ones
 
+  std::int32_t n_slots() const;          // LoadOptions::n_slots
   std::int32_t n_sequences_max() const;  // LoadOptions::n_sequences, or llama.cpp's limit
 
   // What to tell people at start-up and in /v1/models and /props.

@@ -143,8 +143,8 @@ TEST(LlamaModel, SequencesAreAllThereIsWhereTheyCostNothing) {
 }
 
 TEST(LlamaMemory, SequencesThatCostSomethingGetAQuarterMore) {
-  EXPECT_EQ(affordable_sequences(4, 1000, 1000), 4);  // costs nothing: the runner takes all ids there are
-  EXPECT_EQ(affordable_sequences(1, 1000, 1000), 2);
+  EXPECT_EQ(affordable_sequences(4, 1000, 1000), 4 + 4 + 1);  // costs nothing, and no more was asked for
+  EXPECT_EQ(affordable_sequences(1, 1000, 1000), 1 + 1 + 1);
   EXPECT_EQ(affordable_sequences(4, 4000, 4400), 4 + 10 + 1);  // 100 each, and 1000 to spend
   EXPECT_EQ(affordable_sequences(4, 4000, 8000), 4 + 4 + 1);   // never less than a parked one for each slot
   EXPECT_EQ(affordable_sequences(4, 400000, 400001), 256);

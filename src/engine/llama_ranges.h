@@ -4,9 +4,9 @@
 //   cells        the KV of a range of tokens
 //   checkpoint   the same, and what is kept at the end only: recurrent states, the window of sliding-window layers
 //
-// A saved state of llama.cpp is [head][KV of the attention layers][the rest], and its "partial" form is [head][the rest].
-// So cells are saved without a rest by cutting it off and putting an empty sequence's in its place; a checkpoint is cells
-// and a partial state, one after the other. Full attention has no rest, and its cells are saved as they come.
+// A saved state of llama.cpp is [head][KV of the attention layers][the rest], and its "partial" form is [head][the
+// rest]. So cells are saved without a rest by cutting it off and putting an empty sequence's in its place; a checkpoint
+// is cells and a partial state, one after the other. Full attention has no rest, and its cells are saved as they come.
 // Whether all that works with a model is tried at start-up (LlamaRunner), as llama.cpp promises none of it.
 //
 // Owner: LlamaRunner, on the engine thread. Invariant: the scratch sequence is empty between calls. Nothing is thrown.

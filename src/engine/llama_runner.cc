@@ -92,7 +92,7 @@ class LlamaRunner final : public Runner {
     probe();
     info_.n_seqs = n_seqs_usable();
     const bool spare = info_.n_seqs > static_cast<std::int32_t>(llama_n_seq_max(context_)) || !rewinds_anywhere();
-    if (memory_ != nullptr && info_.n_seqs > 1 && spare) {
+    if (memory_ != nullptr && info_.n_seqs > model.n_slots() && spare) {
       first_seq_ = 1;
       --info_.n_seqs;
       llama_memory_clear(memory_, false);

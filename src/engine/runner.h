@@ -70,9 +70,9 @@ class Runner {
 
   virtual void clear(SeqId seq) = 0;
 
-  // Whether a sequence holding `length` tokens could be cut to, or shared up to, `at` and decoding continue there. Always
-  // at 0; elsewhere not while it holds cells only.
-  // Ask right before: with Rewind::window, any decode(), also of other sequences, can turn yes into no for at < length.
+  // Whether a sequence holding `length` tokens could be cut to, or shared up to, `at` and decoding continue there.
+  // Always at 0; elsewhere not while it holds cells only. Ask right before: with Rewind::window, any decode(), also of
+  // other sequences, can turn yes into no for at < length.
   virtual bool can_resume(SeqId seq, TokenPos length, TokenPos at) const = 0;
 
   // Makes `to` see `from`'s cells [0, end), whether or not decoding could go on there: it cannot, until a checkpoint is

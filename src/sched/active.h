@@ -71,15 +71,15 @@ struct Active {
   Tokens generated;                // sampled so far; the last one is not in the cells yet
   std::optional<Token> end_token;  // the sampled token that ended the generation
   Phase phase = Phase::queued;
-  PrefixWait wait;               // in waiting_for_prefix
-  bool waits_for_cells = false;  // in queued: nobody may overtake it
-  TierHold hold;                 // what the tiers have of the prompt; until it is restored
-  TokenPos restore_until = 0;    // in restoring
-  kv::Lease lease;               // on its sequence, while it has a slot
-  std::size_t pins_done = 0;     // of the request's pins, from the shortest on
+  PrefixWait wait;                    // in waiting_for_prefix
+  bool waits_for_cells = false;       // in queued: nobody may overtake it
+  TierHold hold;                      // what the tiers have of the prompt; until it is restored
+  TokenPos restore_until = 0;         // in restoring
+  kv::Lease lease;                    // on its sequence, while it has a slot
+  std::size_t pins_done = 0;          // of the request's pins, from the shortest on
   std::vector<TokenPos> checkpoints;  // where its state is to be saved on the way, shortest first (spec B21)
   std::size_t checkpoints_done = 0;
-  bool without_tiers = false;    // restoring has failed once: it is not tried again
+  bool without_tiers = false;  // restoring has failed once: it is not tried again
   Report report;
   TimePoint arrived, admitted, restored, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt

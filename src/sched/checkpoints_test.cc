@@ -19,8 +19,8 @@ struct Family {
 class CheckpointWorld {
  public:
   explicit CheckpointWorld(const Family& family, std::optional<tier::DiskOptions> disk = {}, TokenPos n_cells = 1000)
-      : tiers(*tier::Tiers::open({.host_bytes_max = 1U << 20U, .disk = std::move(disk), .block_tokens = kBlockSize}, clock,
-                                 metrics)),
+      : tiers(*tier::Tiers::open({.host_bytes_max = 1U << 20U, .disk = std::move(disk), .block_tokens = kBlockSize},
+                                 clock, metrics)),
         world({.n_cells = n_cells, .n_seqs = 8, .n_batch = 32, .rewind = family.rewind, .window = family.window},
               {.n_slots = 3,
                .checkpoint_tokens = kEvery,
@@ -142,7 +142,8 @@ TEST_P(Checkpoints, A8_AgentsShareTheCellsOfABaseThatNobodyEndsAt) {
   const TokenPos used = t.world.runner.used();
   std::vector<std::shared_ptr<Outcome>> agents;
   for (int i = 0; i < 3; ++i) {
-    agents.push_back(t.world.submit(base + tokens_of(10 + i, 10), {.session = std::string(1, static_cast<char>('a' + i))}));
+    agents.push_back(
+        t.world.submit(base + tokens_of(10 + i, 10), {.session = std::string(1, static_cast<char>('a' + i))}));
   }
   t.settle();
   for (int i = 0; i < 3; ++i) {

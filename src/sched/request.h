@@ -35,7 +35,8 @@ struct Placement {
   bool cache_prompt = true;
   NamespaceId ns;
   std::vector<PinWish> pins;  // shortest first; what cannot be kept is counted, and no error
-  TokenPos history = 0;  // so many of the prompt's tokens begin every later turn of the conversation as well; 0: unknown
+  TokenPos history =
+      0;  // so many of the prompt's tokens begin every later turn of the conversation as well; 0: unknown
   bool is_fork = false;  // the second or a further one of n completions of one prompt: stays out of the session map
 };
 

@@ -1,6 +1,6 @@
-// Where the end of a sequence cannot be cut off (recurrent, hybrid, sliding-window models), what was computed can be gone
-// on from where it ends and nowhere else. So its state is saved on the way, at the places where another prompt is likely
-// to leave this one (spec B21).
+// Where the end of a sequence cannot be cut off (recurrent, hybrid, sliding-window models), what was computed can be
+// gone on from where it ends and nowhere else. So its state is saved on the way, at the places where another prompt is
+// likely to leave this one (spec B21).
 #include <algorithm>
 
 #include "sched/scheduler.h"
@@ -15,8 +15,8 @@ constexpr TokenPos kWindowSlack = 32;
 }  // namespace
 
 // Of a prompt whose first `known` tokens need not be computed: each few thousand tokens, as an edited or forked
-// conversation goes on from anywhere; where the history ends, as the next turn may be rendered otherwise from there; and
-// where that is not known, before the last token, for the same prompt again.
+// conversation goes on from anywhere; where the history ends, as the next turn may be rendered otherwise from there;
+// and where that is not known, before the last token, for the same prompt again.
 std::vector<TokenPos> Scheduler::checkpoints_of(const Active& a, TokenPos known) const {
   std::vector<TokenPos> at;
   const Placement& p = a.request.placement;
@@ -29,7 +29,8 @@ std::vector<TokenPos> Scheduler::checkpoints_of(const Active& a, TokenPos known)
     last = length - 1;
   }
   const TokenPos end = last > 0 ? last : length;
-  for (TokenPos next = (known / every + 1) * every; next + options_.checkpoint_tokens_min <= end; next += every) at.push_back(next);
+  for (TokenPos next = (known / every + 1) * every; next + options_.checkpoint_tokens_min <= end; next += every)
+    at.push_back(next);
   if (last > 0) at.push_back(last);
   return at;
 }

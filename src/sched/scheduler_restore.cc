@@ -100,8 +100,7 @@ void Scheduler::restore_some() {
 // False when no more is to be had.
 bool Scheduler::restore_block(Slot& s) {
   Active& a = *s.active;
-  // A block comes as a whole, though maybe only a part of it is kept.
-  const TokenPos room = tiering_.block_tokens();
+  const TokenPos room = tiering_.cells_needed(s.seq(), a.hold, a.restore_until);
   while (sequences().free_cells() < room && evict_one(room - sequences().free_cells())) {
   }
   if (sequences().free_cells() < room) return false;

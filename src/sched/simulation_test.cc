@@ -69,8 +69,7 @@ class Simulation {
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
     std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
-                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0,
-                  states = 0;
+                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0, states = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
       from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
@@ -272,7 +271,8 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
             << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
             << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
-            << " restored=" << counts.restored << " states=" << counts.states << " quarantined=" << counts.quarantined << '\n';
+            << " restored=" << counts.restored << " states=" << counts.states << " quarantined=" << counts.quarantined
+            << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);

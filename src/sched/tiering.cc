@@ -138,6 +138,11 @@ Tiering::Next Tiering::prepare(SeqId seq, TierHold& hold, TokenPos until) {
   return Next::gone;
 }
 
+TokenPos Tiering::cells_needed(SeqId seq, const TierHold& hold, TokenPos until) const {
+  const auto index = next_block(hold, seq, until);
+  return !index || sequences_.length(seq) == until ? 0 : tiers_->length(hold.lease.blocks()[*index].id);
+}
+
 std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenPos until) {
   const TokenPos begin = sequences_.length(seq);
   const auto index = next_block(hold, seq, until);
@@ -145,12 +150,14 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
   const tier::BlockId id = hold.lease.blocks()[*index].id;
   const tier::Payload payload = tiers_->payload(id);
   if (payload == nullptr) return std::nullopt;
-  const TokenPos block_begin = static_cast<TokenPos>(*index) * block_tokens_, block_end = block_begin + tiers_->length(id);
+  const TokenPos block_begin = static_cast<TokenPos>(*index) * block_tokens_,
+                 block_end = block_begin + tiers_->length(id);
   const TokenPos end = std::min(until, block_end);
   if (end < begin) return std::nullopt;
   const TimePoint began = clock_.now();
   if (!sequences_.restore(seq, end, {block_begin, block_end, *payload})) {
-    obs::log_warn("block could not be restored", "block={} begin={} end={}", tier::short_hex(id), block_begin, block_end);
+    obs::log_warn("block could not be restored", "block={} begin={} end={}", tier::short_hex(id), block_begin,
+                  block_end);
     tiers_->quarantine(id);
     return std::nullopt;
   }
@@ -187,7 +194,8 @@ std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, Token
   const std::vector<TokenPos> common = sequences_.tree().common(ns, tokens);
   for (std::int32_t i = 0; i < sequences_.count(); ++i) {
     const TokenPos held = std::min(common[static_cast<std::size_t>(i)], sequences_.length(SeqId{i}));
-    const bool has_state = kind == tier::BlockKind::cells || runner_.can_resume(SeqId{i}, sequences_.length(SeqId{i}), end);
+    const bool has_state =
+        kind == tier::BlockKind::cells || runner_.can_resume(SeqId{i}, sequences_.length(SeqId{i}), end);
     if (held >= end && has_state) return SeqId{i};
   }
   return std::nullopt;
@@ -213,8 +221,8 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   return Saved::saved;
 }
 
-// Goes on until one block was saved. False when the job is done. Where a chain ends in a checkpoint, that takes the last
-// block's place, be it full or not.
+// Goes on until one block was saved. False when the job is done. Where a chain ends in a checkpoint, that takes the
+// last block's place, be it full or not.
 bool Tiering::advance(Job& job) {
   const auto length = static_cast<TokenPos>(job.tokens->size());
   for (int known = 0; known < kKnownBlocksAtOnce; ++known) {

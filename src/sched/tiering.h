@@ -82,18 +82,21 @@ class Tiering {
   };
   Next prepare(SeqId seq, TierHold& hold, TokenPos until);
 
+  // Cells that have to be free for restore(): a block comes as a whole, though maybe only a part of it is kept; where
+  // only the state is missing, none.
+  TokenPos cells_needed(SeqId seq, const TierHold& hold, TokenPos until) const;
+
   // Puts the next block into the sequence, which holds a beginning of the prompt; at most up to `until`. The tokens
-  // that it gained, none if only a state was missing; nothing if no more can be had. REQUIRES: the sequence has promised
-  // `until` tokens; as many cells are free as a block has tokens.
+  // that it gained, none if only a state was missing; nothing if no more can be had. REQUIRES: the sequence has
+  // promised `until` tokens; cells_needed() are free.
   std::optional<TokenPos> restore(SeqId seq, const TierHold& hold, TokenPos until);
-  TokenPos block_tokens() const { return block_tokens_; }
 
   // Saves these tokens behind, from whichever sequence holds them. `durable`: so that they survive a restart.
   // `whole`: the last block too, though it is not full.
   void keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole);
   void keep_now(SeqId seq, std::int32_t blocks_max);
-  // Saves the state behind the sequence's first `at` tokens, and the cells before it, at once: later it is not there any
-  // more. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
+  // Saves the state behind the sequence's first `at` tokens, and the cells before it, at once: later it is not there
+  // any more. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
   void checkpoint(SeqId seq, TokenPos at, bool durable);
 
   // Pools without an end are made again by the next start of the server; see pool_records().
@@ -141,7 +144,7 @@ class Tiering {
   const Clock& clock_;
   obs::Metrics& metrics_;
   TokenPos block_tokens_ = 0;
-  tier::BlockKind last_;  // of the block that ends a chain
+  tier::BlockKind last_;                                            // of the block that ends a chain
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
   std::uint64_t blocks_saved_ = 0;

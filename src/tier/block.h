@@ -9,9 +9,10 @@
 // prefix that many conversations share is stored once. A block of fewer tokens than Options::block_tokens ends a turn
 // exactly; nothing goes on from it.
 //
-// Where a sequence's state cannot be cut (recurrent, hybrid, sliding-window models; spec B21) cells alone are not enough
-// to go on from. There a chain is made of full blocks of cells, and a checkpoint ends it: the cells behind the last full
-// block, 1 to block_tokens of them, and the state at their end. One chain can have many checkpoints on its way:
+// Where a sequence's state cannot be cut (recurrent, hybrid, sliding-window models; spec B21) cells alone are not
+// enough to go on from. There a chain is made of full blocks of cells, and a checkpoint ends it: the cells behind the
+// last full block, 1 to block_tokens of them, and the state at their end. One chain can have many checkpoints on its
+// way:
 //
 //   root --- [256 cells] --- [256 cells] --- [checkpoint at 602]
 //                       `--- [checkpoint at 300]

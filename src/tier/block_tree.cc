@@ -15,8 +15,8 @@ bool tokens_before(std::span<const Token> a, std::span<const Token> b) {
   return common == a.size() || a[common] < b[common];
 }
 
-// The longest block of this kind that `tokens` begin with. Every such block sorts before `tokens` or is equal; if the last one that
-// does so is none, what it has in common with `tokens` still bounds the ones that are.
+// The longest block of this kind that `tokens` begin with. Every such block sorts before `tokens` or is equal; if the
+// last one that does so is none, what it has in common with `tokens` still bounds the ones that are.
 Entry* longest_whole(const Children& children, std::span<const Token> tokens, BlockKind kind) {
   while (!tokens.empty()) {
     auto after = children.upper_bound(tokens);
@@ -123,8 +123,8 @@ Found BlockTree::find_cells(const BlockId& root, std::span<const Token> prompt) 
   return found;
 }
 
-// visit(children, rest) for every place on the way of `tokens` where blocks go on, from the root on: full blocks of cells
-// lie between them.
+// visit(children, rest) for every place on the way of `tokens` where blocks go on, from the root on: full blocks of
+// cells lie between them.
 template <class F>
 void BlockTree::walk(const BlockId& root, std::span<const Token> tokens, F&& visit) const {
   const Children* children = children_of(root);
@@ -192,8 +192,8 @@ Entry* BlockTree::covering(const Block& block) {
   const bool full = static_cast<TokenPos>(block.tokens.size()) == block_tokens_;
   if (children == nullptr || full || kind_of(block.id) == BlockKind::checkpoint) return nullptr;
   Entry* best = longest_common(*children, block.tokens);
-  const bool covers = best != nullptr && static_cast<std::size_t>(kv::common_prefix(best->tokens, block.tokens)) ==
-                                             block.tokens.size();
+  const bool covers =
+      best != nullptr && static_cast<std::size_t>(kv::common_prefix(best->tokens, block.tokens)) == block.tokens.size();
   return covers ? best : nullptr;
 }
 
@@ -217,8 +217,8 @@ bool BlockTree::fits(const Block& block) const {
   return full(*parent) && !parent->is_checkpoint() && parent->end() == block.begin;
 }
 
-// Without a checkpoint all is computed since the one before it. Of the time when it was saved: others on its way may come
-// and go, and it stays good enough to choose by.
+// Without a checkpoint all is computed since the one before it. Of the time when it was saved: others on its way may
+// come and go, and it stays good enough to choose by.
 TokenPos BlockTree::saved_by(const Entry& entry) const {
   if (!entry.is_checkpoint()) return static_cast<TokenPos>(entry.tokens.size());
   std::span<const Token> tokens = std::span(entry.tokens).first(entry.tokens.size() - 1);

@@ -19,7 +19,8 @@
 // Cost: find() compares the prompt once, with a binary search among the blocks that go on from the same one; a change
 // of state costs O(log n), and O(depth) when a chain becomes stuck or free; a victim is chosen among the 32 oldest of
 // each kind. Invariants (check_invariants):
-//   1. a block is held by some tier, and so is the one it goes on from, which is full, of cells, and ends where it begins
+//   1. a block is held by some tier, and so is the one it goes on from, which is full, of cells, and ends where it
+//   begins
 //   2. what is to be written goes on from what is, or is on disk; what is on disk goes on from what is on disk
 //   3. bytes and counts of each tier are the sums over its blocks; host bytes <= the limit
 //   4. the lists of candidates hold exactly the blocks that could be given up next
@@ -60,7 +61,7 @@ struct Entry {
   BlockId parent_id{};
   TokenPos begin = 0;
   Tokens tokens;
-  TokenPos saves = 0;        // tokens that would be computed without it: all since the last checkpoint, for one
+  TokenPos saves = 0;  // tokens that would be computed without it: all since the last checkpoint, for one
   std::uint64_t payload_bytes = 0;
   std::uint64_t record_bytes = 0;  // that it takes on disk
   Payload payload;                 // null unless host == held
@@ -110,11 +111,11 @@ class BlockTree {
   const Entry* get(const BlockId& id) const;
   Entry* get(const BlockId& id, std::uint64_t serial);  // null as well when it has left and come back
 
-  // The block that makes this one superfluous: it begins with all of its cells, or it is this very one. Null if there is
-  // none.
+  // The block that makes this one superfluous: it begins with all of its cells, or it is this very one. Null if there
+  // is none.
   Entry* covering(const Block& block);
-  // Shorter blocks that go on from the same one and that `entry` begins with. None for a checkpoint: it is of use at its
-  // own end only.
+  // Shorter blocks that go on from the same one and that `entry` begins with. None for a checkpoint: it is of use at
+  // its own end only.
   std::vector<Entry*> covered_by(const Entry& entry);
   // The checkpoints on the way of these tokens, the shortest first.
   std::vector<Entry*> checkpoints(const BlockId& root, std::span<const Token> tokens);

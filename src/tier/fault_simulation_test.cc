@@ -40,8 +40,8 @@ struct Simulation {
     const bool durable = pick(0, 1) == 1;
     const Tokens prompt = some_prompt();
     const std::size_t n_bytes = pick(0, 400);
-    for (Block& block : checkpoints ? checkpoint_chain_of(kSimRoot, prompt, 4, n_bytes)
-                                    : chain_of(kSimRoot, prompt, 4, n_bytes)) {
+    for (Block& block :
+         checkpoints ? checkpoint_chain_of(kSimRoot, prompt, 4, n_bytes) : chain_of(kSimRoot, prompt, 4, n_bytes)) {
       if (!world.tiers->put(std::move(block), durable)) break;
     }
     if (checkpoints && pick(0, 3) == 0) world.tiers->thin_checkpoints(kSimRoot, prompt);

@@ -16,10 +16,7 @@
 namespace coppice::tier {
 
 Tiers::Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics)
-    : options_(options),
-      clock_(clock),
-      metrics_(metrics),
-      tree_(options.host_bytes_max, options.block_tokens) {}
+    : options_(options), clock_(clock), metrics_(metrics), tree_(options.host_bytes_max, options.block_tokens) {}
 
 Tiers::~Tiers() = default;
 

@@ -111,8 +111,8 @@ class Tiers {
   Tiers& operator=(const Tiers&) = delete;
 
   // The longest known chain that this prompt begins with, below `root`, ending in a block of that kind. Give it as much
-  // of the prompt as may be reused. REQUIRES: below one root, blocks of cells that are not full, or checkpoints, but not
-  // both.
+  // of the prompt as may be reused. REQUIRES: below one root, blocks of cells that are not full, or checkpoints, but
+  // not both.
   Found find(const BlockId& root, std::span<const Token> prompt, BlockKind last = BlockKind::cells) const {
     return tree_.find(root, prompt, last);
   }
