@@ -6,6 +6,7 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 find_package(SQLite3 REQUIRED)
 find_package(CLI11 REQUIRED)
+find_package(simdjson 3 REQUIRED)
 
 # prometheus-cpp's own CMake package insists on the libraries of its pull and push servers (civetweb, curl, zlib), which
 # we do not use: metrics are served by net/. So its core library is found directly.

@@ -15,7 +15,7 @@ root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 # PACKAGE, PACKAGE|ALTERNATIVE, or PACKAGE:COMMAND where having the command is enough, whoever installed it.
 build_needs=(g++:g++ cmake:cmake ninja-build:ninja 'libboost1.81-dev|libboost-dev' libspdlog-dev libfmt-dev
-  prometheus-cpp-dev libssl-dev libsqlite3-dev libxxhash-dev libcli11-dev)
+  prometheus-cpp-dev libssl-dev libsqlite3-dev libxxhash-dev libcli11-dev libsimdjson-dev)
 fetch_needs=(npm:npm git:git ca-certificates)
 test_needs=(libgtest-dev libgmock-dev librapidcheck-dev libbenchmark-dev clang-format-19:clang-format-19 git:git)
 clients_needs=(npm:npm curl:curl)

@@ -5,8 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "api/message_role.h"
 #include "base/json.h"
-#include "base/json_find.h"
 
 namespace coppice::api {
 namespace {
@@ -14,16 +14,11 @@ namespace {
 // With fewer messages the whole is rendered as fast as its parts.
 constexpr std::size_t kMessagesMin = 5;
 
-bool has_role(const Json& message, std::string_view role) {
-  const Json* found = find_field(message, "role");
-  return found != nullptr && found->is_string() && found->get_ref<const std::string&>() == role;
-}
-
 // Where messages begin that the template may look back to from message `turn` on: the answer before it, so that the
 // results of its calls come with it.
 std::size_t lead_begin(const Json& messages, std::size_t turn) {
   for (std::size_t i = turn; i-- > 0;) {
-    if (has_role(messages[i], "assistant") || has_role(messages[i], "user")) return i;
+    if (role_of(messages[i]) == "assistant" || role_of(messages[i]) == "user") return i;
   }
   return 0;
 }
@@ -32,10 +27,10 @@ std::size_t lead_begin(const Json& messages, std::size_t turn) {
 Json shortened(const Json& messages, std::size_t turn) {
   const std::size_t lead = lead_begin(messages, turn);
   std::size_t head = 0;  // up to the first question
-  while (head < lead && !has_role(messages[head], "user")) ++head;
+  while (head < lead && role_of(messages[head]) != "user") ++head;
   head = std::min(head + 1, lead);
   std::size_t question = lead;  // the last one before `lead`
-  while (question > head && !has_role(messages[question - 1], "user")) --question;
+  while (question > head && role_of(messages[question - 1]) != "user") --question;
   Json out(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(head));
   if (question > head) out.push_back(messages[question - 1]);
   for (std::size_t i = lead; i < turn; ++i) out.push_back(messages[i]);
@@ -57,15 +52,17 @@ std::optional<std::string> tail_text(const Services& services, const Json& body,
   const Json& messages = body["messages"];
   Json few = without_messages(body);
   few["messages"] = shortened(messages, found.message);
-  const auto before = services.templates.render(few);
+  const auto before = services.templates.render_text(few);
   if (!before) return std::nullopt;
   for (std::size_t i = found.message; i < messages.size(); ++i) few["messages"].push_back(messages[i]);
-  auto with = services.templates.render(few);
-  if (!with || !with->text.starts_with(before->text)) return std::nullopt;
+  auto with = services.templates.render_text(few);
+  if (!with || !with->starts_with(*before)) return std::nullopt;
   const std::string end = services.tokenizer.piece(found.turn->end_token, true);
-  const std::size_t at = end.empty() ? std::string::npos : with->text.find(end, before->text.size());
+  const std::size_t at = end.empty() ? std::string::npos : with->find(end, before->size());
   if (at == std::string::npos) return std::nullopt;
-  return with->text.substr(at);
+  // A template that drops something of the turn, its reasoning say, does not go on from its tokens.
+  if (!shows(std::string_view(*with).substr(before->size(), at - before->size()), *found.turn)) return std::nullopt;
+  return with->substr(at);
 }
 
 }  // namespace
@@ -74,10 +71,7 @@ Digest output_kind(NamespaceId ns, const Json& body) {
   const Digest shape = shape_digest(ns, body);
   std::string bytes(reinterpret_cast<const char*>(shape.data()), shape.size());
   // What a template puts before an answer differs between a question's and a tool result's.
-  if (const Json& messages = body["messages"]; !messages.empty()) {
-    const Json* role = find_field(messages.back(), "role");
-    if (role != nullptr && role->is_string()) bytes += role->get_ref<const std::string&>();
-  }
+  if (const Json& messages = body["messages"]; !messages.empty()) bytes += role_of(messages.back());
   return digest_of(bytes);
 }
 

@@ -10,6 +10,7 @@
 #include "api/normalise.h"
 #include "api/placement_fields.h"
 #include "api/prompts.h"
+#include "base/json.h"
 
 namespace coppice::api {
 namespace {
@@ -57,6 +58,8 @@ Result<void> read_text(const Services& services, CompletionDraft& draft) {
                               services.model.n_ctx);
   if (!prompts) return std::unexpected(prompts.error());
   draft.prompts = *std::move(prompts);
+  // Nothing looks at it from here on, and the values' own way of dropping a long list takes longer than reading it.
+  if (Json& prompt = draft.body["prompt"]; prompt.is_array()) prompt.get_ref<Json::array_t&>().clear();
   return {};
 }
 

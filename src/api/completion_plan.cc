@@ -4,6 +4,8 @@
 #include <random>
 #include <utility>
 
+#include "base/hex.h"
+
 namespace coppice::api {
 
 std::string make_id(std::string_view prefix) {
@@ -12,11 +14,7 @@ std::string make_id(std::string_view prefix) {
     return (std::uint64_t{device()} << 32U) | device();
   }();
   static std::atomic<std::uint64_t> count{0};
-  std::string id(prefix);
-  for (const std::uint64_t part : {process, ++count}) {
-    for (int shift = 60; shift >= 0; shift -= 4) id += "0123456789abcdef"[(part >> shift) & 0xFU];
-  }
-  return id;
+  return std::string(prefix) + to_hex(process) + to_hex(++count);
 }
 
 FormatFacts make_facts(const Services& services, const CompletionDraft& draft, std::string_view id_prefix) {

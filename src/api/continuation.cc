@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "api/message_role.h"
 #include "base/json.h"
 #include "base/trim.h"
 
@@ -21,14 +22,13 @@ void restore(Json& message, const session::Turn& turn) {
   }
 }
 
-// Whether this rendering of the turn shows everything that the turn said.
+}  // namespace
+
 bool shows(std::string_view rendered, const session::Turn& turn) {
   const auto has = [&](std::string_view part) { return rendered.find(trimmed(part)) != std::string_view::npos; };
   return has(turn.reasoning) && has(turn.content) &&
          std::all_of(turn.calls.begin(), turn.calls.end(), [&](const auto& call) { return has(call.name); });
 }
-
-}  // namespace
 
 std::optional<Tokens> tokens_from(const session::Turn& turn, std::string_view rest,
                                   const engine::Tokenizer& tokenizer) {
@@ -56,7 +56,7 @@ Continuation::Continuation(session::TurnMemory* memory, NamespaceId ns, Json& bo
   Json& messages = body["messages"];
   for (std::size_t i = 0; i < digests.size(); ++i) {
     Json& message = messages[i];
-    if (!message.is_object() || message.value("role", Json()) != "assistant") continue;
+    if (role_of(message) != "assistant") continue;
     auto turn = memory->find(digests[i]);
     if (turn == nullptr) continue;
     restore(message, *turn);

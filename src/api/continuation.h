@@ -27,6 +27,9 @@ namespace coppice::api {
 // The turn's own tokens and then `rest`: text from the turn's end token on. Nothing if it does not begin with that.
 std::optional<Tokens> tokens_from(const session::Turn& turn, std::string_view rest, const engine::Tokenizer& tokenizer);
 
+// Whether this rendering of the turn shows everything that the turn said.
+bool shows(std::string_view rendered, const session::Turn& turn);
+
 class Continuation {
  public:
   // Finds the turns of `body`, and gives them back in it what clients lose: reasoning, and tool-call arguments as they

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "api/fast_json.h"
 #include "base/json.h"
 
 namespace coppice::api {
@@ -55,6 +56,9 @@ std::string plain_message(std::string_view what) {
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, const std::string& what) {
+  constexpr FastJsonLimits kLimits{.depth_max = kJsonDepthMax, .key_comparisons_max = kKeyComparisonsMax};
+  if (auto value = parse_fast(text, kLimits)) return *std::move(value);
+  // Something is wrong with it, or odd: what, the other parser says.
   if (auto error = refuse_expensive(text, what)) return std::unexpected(*error);
   try {
     return Json::parse(text);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/message_role.h"
 #include "base/json.h"
 
 namespace coppice::api {
@@ -24,11 +25,6 @@ const std::string* text_of(const Json& part) {
 void drop_marks(Json& object) {
   if (!object.is_object()) return;
   for (const char* mark : {"cache_control", "prompt_cache_breakpoint"}) object.erase(mark);
-}
-
-bool is_system(const Json& message) {
-  const auto role = message.find("role");
-  return role != message.end() && (*role == "system" || *role == "developer");
 }
 
 // False when nothing but attribution was in it.
@@ -133,8 +129,7 @@ std::vector<CacheMark> normalise_chat(Json& body) {
     }
     *messages = std::move(kept);
     n_messages = static_cast<std::ptrdiff_t>(messages->size());
-    const auto is_other = [](const Json& message) { return !message.is_object() || !is_system(message); };
-    n_leading_system = std::find_if(messages->begin(), messages->end(), is_other) - messages->begin();
+    n_leading_system = std::find_if_not(messages->begin(), messages->end(), is_system) - messages->begin();
   }
   if (Json* tools = find_list(body, "tools")) {
     for (Json& tool : *tools) {

@@ -1,6 +1,5 @@
 #include "api/prompts.h"
 
-#include <algorithm>
 #include <string>
 
 #include "api/errors.h"
@@ -21,9 +20,15 @@ Result<Token> read_token(const Json& value, const engine::Tokenizer& tokenizer, 
 }
 
 bool is_one_prompt(const Json& list) {
-  const auto is_scalar = [](const Json& item) { return item.is_string() || item.is_number(); };
-  const auto is_number = [](const Json& item) { return item.is_number(); };
-  return std::ranges::all_of(list, is_scalar) && std::ranges::any_of(list, is_number);
+  bool any_number = false;
+  for (const Json& item : list) {
+    if (item.is_number()) {
+      any_number = true;
+    } else if (!item.is_string()) {
+      return false;
+    }
+  }
+  return any_number;
 }
 
 // check_text() of every text in one prompt, whatever its form.
@@ -56,11 +61,17 @@ Result<Tokens> tokenize_mixed(const Json& value, const engine::Tokenizer& tokeni
   }
   const std::string name = field;
   if (!value.is_array()) return invalid("'" + name + "' must be text or a list of texts and token ids", name);
+  const auto& items = value.get_ref<const Json::array_t&>();
+  const auto n_vocab = static_cast<std::uint64_t>(tokenizer.n_vocab());
   Tokens out;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const Json& item = value[i];
-    if (item.is_string()) {
-      const Tokens piece = tokenizer.tokenize(item.get_ref<const std::string&>(), add_special && i == 0, parse_special);
+  out.reserve(items.size());
+  for (const Json& item : items) {
+    // Nearly all of the items of a long list; the others may take their time.
+    if (const auto* id = item.get_ptr<const Json::number_unsigned_t*>(); id != nullptr && *id < n_vocab) {
+      out.push_back(static_cast<Token>(*id));
+    } else if (item.is_string()) {
+      const bool first = &item == items.data();
+      const Tokens piece = tokenizer.tokenize(item.get_ref<const std::string&>(), add_special && first, parse_special);
       out.insert(out.end(), piece.begin(), piece.end());
     } else if (item.is_number()) {
       auto token = read_token(item, tokenizer, name);

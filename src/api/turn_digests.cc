@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "api/message_role.h"
 #include "base/json.h"
 #include "base/json_text.h"
 
@@ -74,12 +75,6 @@ TurnDigests::Part digest_field(const Json& body, const char* field) {
   static const Json kNone = nullptr;
   const auto found = body.find(field);
   return Hasher().add(found == body.end() ? kNone : *found).finish();
-}
-
-bool is_system(const Json& message) {
-  if (!message.is_object()) return false;
-  const auto role = message.find("role");
-  return role != message.end() && (*role == "system" || *role == "developer");
 }
 
 }  // namespace

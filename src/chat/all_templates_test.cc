@@ -71,6 +71,16 @@ void expect_text_and_parts_alike(const Templates& templates, Json body) {
   EXPECT_EQ(must_render(templates, body).text, text);
 }
 
+// Guesses are made of it: api/chat_guess.h.
+void expect_text_alone_alike(const Templates& templates, Json body) {
+  for (int n = 0; n < 2; ++n) {
+    const auto text = templates.render_text(body);
+    ASSERT_TRUE(text) << text.error().message;
+    EXPECT_EQ(*text, must_render(templates, body).text);
+    body.erase("tools");
+  }
+}
+
 void expect_late_system_in_place(const Templates& templates, const std::string& role) {
   Json body = Json::parse(R"({"messages":[
     {"role":"system","content":"FIRST-RULE"},{"role":"user","content":"QUESTION"},
@@ -96,6 +106,7 @@ TEST_P(EveryTemplate, RendersWhatAgentsSend) {
   const auto templates = testing::templates_of(testing::template_text(GetParam()));
   ASSERT_NE(templates, nullptr);
   expect_text_and_parts_alike(*templates, conversation_for(GetParam()));
+  expect_text_alone_alike(*templates, conversation_for(GetParam()));
   expect_late_system_in_place(*templates, "system");
   expect_late_system_in_place(*templates, "developer");
   expect_json_constrained(*templates);

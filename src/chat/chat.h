@@ -69,6 +69,14 @@ class Templates {
   // messages).
   virtual Result<Prompt> render(const Json& body) const = 0;
 
+  // The text of render() alone, as far as a probe at start-up can tell, and without the work on everything else. Only
+  // for what is checked against render() afterwards.
+  virtual Result<std::string> render_text(const Json& body) const {
+    auto prompt = render(body);
+    if (!prompt) return std::unexpected(prompt.error());
+    return std::move(prompt->text);
+  }
+
   virtual std::unique_ptr<OutputParser> make_parser(const Prompt& prompt) const = 0;
 
   virtual std::string source() const = 0;  // the template's text, for /props

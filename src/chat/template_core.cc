@@ -12,6 +12,7 @@
 #include "chat/json_fields.h"
 #include "chat/late_system.h"
 #include "chat/output_parser.h"
+#include "chat/plain_text.h"
 
 namespace coppice::chat {
 namespace {
@@ -79,13 +80,11 @@ class LlamaTemplates final : public Templates {
     if (!settings_.make_call_id) settings_.make_call_id = id_maker(source());
     capabilities_ = common_chat_templates_get_caps(templates_.get());
     supports_thinking_ = settings_.use_jinja && probe_thinking();
-    late_system_ = probe_late_system([this](const std::vector<common_chat_msg>& messages) {
-      common_chat_templates_inputs inputs;
-      inputs.use_jinja = settings_.use_jinja;
-      inputs.messages = messages;
-      return common_chat_templates_apply(templates_.get(), inputs).prompt;
-    });
-    if (settings_.use_jinja) find_parser_templates();
+    const auto render_whole = [this](const auto& messages) { return apply_to(messages, false); };
+    late_system_ = probe_late_system(render_whole);
+    if (!settings_.use_jinja) return;
+    text_is_plain_ = render_alike(render_whole, [this](const auto& messages) { return apply_to(messages, true); });
+    find_parser_templates();
   }
 
   Result<Prompt> render(const Json& body) const override {
@@ -95,6 +94,22 @@ class LlamaTemplates final : public Templates {
       return render_request(*std::move(request));
     } catch (const std::exception& e) {  // nothing above is meant to throw; a request must not take the process down
       return fail(ErrorKind::internal, "Reading the chat request failed: " + words_of(e));
+    }
+  }
+
+  Result<std::string> render_text(const Json& body) const override {
+    if (!text_is_plain_) return Templates::render_text(body);
+    try {
+      auto request = read_chat_request(body);
+      if (!request) return std::unexpected(request.error());
+      auto inputs = prepare(*request);
+      if (!inputs) return std::unexpected(inputs.error());
+      // The beginning of an answer is put behind the text by what is skipped here.
+      if (inputs->continue_final_message != COMMON_CHAT_CONTINUATION_NONE) return Templates::render_text(body);
+      inputs->force_pure_content = true;
+      return common_chat_templates_apply(templates_.get(), *inputs).prompt;
+    } catch (const std::exception& e) {
+      return fail(ErrorKind::invalid_request, words_of(e));
     }
   }
 
@@ -128,7 +143,17 @@ class LlamaTemplates final : public Templates {
     }
   }
 
-  Result<Prompt> render_request(ChatRequest request) const {
+  // Throws what the template throws. The text of these messages; `plain`: see render_text().
+  std::string apply_to(const std::vector<common_chat_msg>& messages, bool plain) const {
+    common_chat_templates_inputs inputs;
+    inputs.use_jinja = settings_.use_jinja;
+    inputs.messages = messages;
+    inputs.force_pure_content = plain;
+    return common_chat_templates_apply(templates_.get(), inputs).prompt;
+  }
+
+  // What the library is to be given; adapts the messages of `request`.
+  Result<common_chat_templates_inputs> prepare(ChatRequest& request) const {
     if (!settings_.use_jinja && !request.tools.empty()) {
       return invalid("Tools need the model's own template; the server runs with --no-jinja.", "tools");
     }
@@ -137,13 +162,19 @@ class LlamaTemplates final : public Templates {
     adapt_late_system(late_system_.form, request.messages);
     if (capable("supports_object_arguments")) wrap_broken_arguments(request.messages);
     inputs.messages = request.messages;
+    return inputs;
+  }
+
+  Result<Prompt> render_request(ChatRequest request) const {
+    auto inputs = prepare(request);
+    if (!inputs) return std::unexpected(inputs.error());
     common_chat_params params;
     try {
-      params = apply(inputs, request.forced_tool);
+      params = apply(*inputs, request.forced_tool);
     } catch (const std::exception& e) {
       return std::unexpected(explain(e, request));
     }
-    return make_prompt(std::move(params), inputs, request);
+    return make_prompt(std::move(params), *inputs, request);
   }
 
   common_chat_templates_inputs make_inputs(const ChatRequest& request) const {
@@ -310,6 +341,7 @@ class LlamaTemplates final : public Templates {
   std::map<std::string, bool> capabilities_;
   bool supports_thinking_ = false;
   LateSystemProbe late_system_;
+  bool text_is_plain_ = false;  // see render_text()
 };
 
 // The library rethrows a parse error without its words; parsing once more gives them.

@@ -8,6 +8,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/hex.h"
 #include "common.h"
 
 namespace coppice::engine {
@@ -44,9 +45,7 @@ Result<std::string> sampled_digest(const std::string& path) {
   unsigned char digest[EVP_MAX_MD_SIZE];
   unsigned length = 0;
   EVP_DigestFinal_ex(hash.get(), digest, &length);
-  std::string hex;
-  for (unsigned i = 0; i < length; ++i) hex += fmt::format("{:02x}", digest[i]);
-  return hex;
+  return to_hex(std::span(digest, length));
 }
 
 Result<std::string> kv_fingerprint(const LlamaModel& model) {

@@ -1,11 +1,12 @@
 #include "tier/block.h"
 
-#include <fmt/format.h>
 #include <openssl/evp.h>
 
 #include <bit>
 #include <cassert>
 #include <cstdint>
+
+#include "base/hex.h"
 
 namespace coppice::tier {
 namespace {
@@ -59,11 +60,7 @@ bool names(const BlockId& id, const BlockId& parent, std::span<const Token> toke
   return id == id_of(parent, tokens, kind_of(id));
 }
 
-std::string hex(const BlockId& id) {
-  std::string text;
-  for (const unsigned char byte : id) text += fmt::format("{:02x}", byte);
-  return text;
-}
+std::string hex(const BlockId& id) { return to_hex(id); }
 
 std::string short_hex(const BlockId& id) { return hex(id).substr(0, 16); }
 
