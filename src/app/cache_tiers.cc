@@ -14,6 +14,11 @@ namespace {
 
 constexpr int kHungDiskStatus = 1;
 
+// A checkpoint of a large model takes hundreds of megabytes, and a record has to fit into a segment.
+std::uint64_t segment_bytes(std::uint64_t disk_bytes_max) {
+  return std::clamp(disk_bytes_max / 32, std::uint64_t{64} << 20U, std::uint64_t{1} << 30U);
+}
+
 std::uint64_t default_host_bytes() {
   const auto pages = ::sysconf(_SC_PHYS_PAGES), page_bytes = ::sysconf(_SC_PAGE_SIZE);
   if (pages <= 0 || page_bytes <= 0) return 0;
@@ -41,6 +46,7 @@ Result<std::unique_ptr<tier::Tiers>> open_tiers(const Config& config, const Cloc
     options.disk.emplace();
     options.disk->dir = config.cache_disk;
     options.disk->bytes_max = config.cache_disk_bytes_max;
+    options.disk->segment_bytes = segment_bytes(config.cache_disk_bytes_max);
     options.disk->bytes_per_hour_max = config.cache_disk_bytes_per_hour_max;
     options.disk->on_hung = leave_at_once;
   }
