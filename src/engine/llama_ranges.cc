@@ -7,6 +7,8 @@
 #include <exception>
 #include <optional>
 
+#include "base/byte_buffers.h"
+
 namespace coppice::engine {
 namespace {
 
@@ -40,7 +42,7 @@ LlamaRanges::LlamaRanges(llama_context* context, Rewind rewind, TokenPos n_windo
 }
 
 std::vector<std::byte> LlamaRanges::write(llama_state_seq_flags flags) const {
-  std::vector<std::byte> bytes(llama_state_seq_get_size_ext(context_, kScratch, flags));
+  std::vector<std::byte> bytes = take_buffer(llama_state_seq_get_size_ext(context_, kScratch, flags));
   const std::size_t written = llama_state_seq_get_data_ext(context_, reinterpret_cast<std::uint8_t*>(bytes.data()),
                                                            bytes.size(), kScratch, flags);
   if (written != bytes.size()) bytes.clear();

@@ -31,14 +31,16 @@ std::string fingerprint_difference(std::string_view before, std::string_view now
   std::map<std::string_view, std::pair<std::string_view, std::string_view>> both;
   for (const auto& [key, value] : old_fields) both[key].first = value;
   for (const auto& [key, value] : new_fields) both[key].second = value;
-  const auto shown = [](std::string_view value) {
-    return value.empty() ? std::string("none") : std::string(value.substr(0, kValueShown));
+  const auto shown = [](std::string_view value, std::size_t length) {
+    return value.empty() ? std::string("none") : std::string(value.substr(0, length));
   };
   std::string text;
   for (const auto& [key, values] : both) {
     if (values.first == values.second) continue;
     if (!text.empty()) text += ", ";
-    text += std::string(key) + ": " + shown(values.first) + " -> " + shown(values.second);
+    const bool alike = values.first.substr(0, kValueShown) == values.second.substr(0, kValueShown);
+    const std::size_t length = alike ? std::string_view::npos : kValueShown;
+    text += std::string(key) + ": " + shown(values.first, length) + " -> " + shown(values.second, length);
   }
   return text;
 }

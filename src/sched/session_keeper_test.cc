@@ -55,6 +55,7 @@ TEST(SessionKeeper, SaysWhatDiffersBetweenTwoModels) {
   EXPECT_EQ(fingerprint_difference("model=ab k=1 v=1", "model=ab k=8 v=1"), "k: 1 -> 8");
   EXPECT_EQ(fingerprint_difference("model=ab", "model=cd lora=x*1"), "lora: none -> x*1, model: ab -> cd");
   EXPECT_EQ(fingerprint_difference("model=0123456789abcdef", "model=x"), "model: 0123456789ab -> x");
+  EXPECT_EQ(fingerprint_difference("y=0123456789ab/1", "y=0123456789ab/2"), "y: 0123456789ab/1 -> 0123456789ab/2");
   EXPECT_EQ(fingerprint_difference("same", "same"), "");
 }
 

@@ -10,6 +10,7 @@
 
 #include "obs/log.h"
 #include "tier/cache_reader.h"
+#include "tier/payload.h"
 
 namespace coppice::sched {
 namespace {
@@ -206,7 +207,7 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   const auto seq = holder(job.ns, *job.tokens, end, kind);
   if (!seq) return Saved::failed;  // it is gone already
   const TimePoint began = clock_.now();
-  auto state = std::make_shared<const std::vector<std::byte>>(
+  tier::Payload state = tier::make_payload(
       runner_.save(*seq, job.next, end,
                    kind == tier::BlockKind::checkpoint ? engine::SaveKind::checkpoint : engine::SaveKind::cells));
   metrics_.tier_save_seconds.Observe(to_s(clock_.now() - began));

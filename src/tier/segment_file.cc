@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "tier/payload.h"
 #include "tier/record.h"
 
 namespace coppice::tier {
@@ -26,15 +27,15 @@ std::optional<SegmentName> parse_segment_name(std::string_view name) {
 
 Result<Block> read_record(FileSystem& files, const std::string& path, const RecordPlace& place, const BlockId& id) {
   std::vector<std::byte> head(place.record_bytes - place.payload_bytes);
-  auto payload = std::make_shared<std::vector<std::byte>>(place.payload_bytes);
+  std::vector<std::byte> payload = take_buffer(place.payload_bytes);
   const auto head_read = files.read(path, place.offset, head);
   if (!head_read) return std::unexpected(head_read.error());
-  const auto payload_read = files.read(path, place.offset + head.size(), *payload);
+  const auto payload_read = files.read(path, place.offset + head.size(), payload);
   if (!payload_read) return std::unexpected(payload_read.error());
   if (*head_read + *payload_read != place.record_bytes) {
     return fail(ErrorKind::internal, "the segment ends inside the record");
   }
-  auto block = parse_record(head, std::move(payload));
+  auto block = parse_record(head, make_payload(std::move(payload)));
   if (!block) return block;
   // A record that is whole, but of another block: the index is wrong.
   if (block->id != id || !names(id, block->parent, block->tokens)) {
