@@ -95,6 +95,9 @@ Metrics::Metrics()
                            "Cells freed because another sequence held the same tokens.")),
       sequences_evicted(
           counter(*registry_, "coppice_sequences_evicted_total", "Idle sequences cleared to make room for others.")),
+      sequences_spilled(counter(*registry_, "coppice_sequences_spilled_total",
+                                "Idle sequences left to host memory alone, as their cells slowed others down.")),
+      cells_spilled(counter(*registry_, "coppice_kv_cells_spilled_total", "Cells that this freed.")),
       prefix_pins_refused(counter(*registry_, "coppice_prefix_pins_refused_total",
                                   "Cache marks with a ttl whose prefix could not be kept.")),
       streams_dropped(counter(*registry_, "coppice_streams_dropped_total", "Streams whose client read too slowly.")),

@@ -54,6 +54,8 @@ class Metrics {
   prometheus::Counter& requests_coalesced;  // waited for another one's prefill instead of computing the same
   prometheus::Counter& cells_folded;        // duplicates freed by sharing a donor's equal prefix
   prometheus::Counter& sequences_evicted;
+  prometheus::Counter& sequences_spilled;
+  prometheus::Counter& cells_spilled;
   prometheus::Counter& prefix_pins_refused;
   prometheus::Counter& streams_dropped;  // clients that read too slowly
   prometheus::Counter& decode_steps;

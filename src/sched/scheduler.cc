@@ -33,7 +33,8 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
                   .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 0 ? kBlocksSavedInAStep : kAll); }},
                  runner, clock, metrics),
-      tiering_(options.tier, residency_.sequences(), runner, clock, metrics),
+      costs_(options.spill_spread_min),
+      tiering_(options.tier, residency_.sequences(), runner, costs_, clock, metrics),
       session_keeper_(tiering_.on() ? options.tier : TierOptions{},
                       tiering_.has_checkpoints() ? tier::BlockKind::checkpoint : tier::BlockKind::cells, clock) {
   const auto& info = runner.info();
@@ -145,6 +146,7 @@ bool Scheduler::step() {
     const engine::DecodeStatus status = runner_.decode(batch_);
     metrics_.decode_steps.Increment();
     if (status == engine::DecodeStatus::ok) {
+      note_step(clock_.now() - began);
       note_evaluated();
       sample_all();
     } else {
@@ -201,6 +203,7 @@ void Scheduler::deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail
   Report& report = a->report;
   metrics_.requests_finished.Increment();
   metrics_.tokens_predicted.Increment(report.predicted);
+  costs_.note_answer(report.predicted);
   obs::log_info("request done",
                 "id={} slot={} session_rule={} prompt={} reused={} source={} computed={} reason={} predicted={} "
                 "queue_ms={:.1f} prefill_ms={:.1f} decode_ms={:.1f}",

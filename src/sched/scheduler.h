@@ -27,6 +27,7 @@
 #include "sched/active.h"
 #include "sched/admission.h"
 #include "sched/batch_plan.h"
+#include "sched/cost_model.h"
 #include "sched/inspector.h"
 #include "sched/request.h"
 #include "sched/residency.h"
@@ -48,6 +49,10 @@ struct SchedulerOptions {
   TokenPos checkpoint_tokens = 4096;
   // A checkpoint costs its bytes, and often a step of its own: not for fewer tokens than these.
   TokenPos checkpoint_tokens_min = 64;
+  // Idle sequences are left to host memory if they have so many cells of their own, and it pays (spec B19); see
+  // CostModel.
+  TokenPos spill_cells_min = 64;
+  double spill_spread_min = 256;
   SessionTable::Limits sessions;
   std::size_t pools_max = 64;
   std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: the default one
@@ -158,6 +163,10 @@ class Scheduler final : public Inspector {
   void restart_without_tiers(Slot& slot);
   void keep(const Active& a, SeqId seq, bool whole);
 
+  // scheduler_spill.cc
+  void note_step(Duration took);
+  void spill_idle(TokenPos tokens);
+
   // scheduler_checkpoints.cc
   std::vector<TokenPos> checkpoints_of(const Active& a, TokenPos known) const;
   std::optional<TokenPos> checkpoint_stop(const Active& a) const;
@@ -217,6 +226,7 @@ class Scheduler final : public Inspector {
   const Clock& clock_;
   obs::Metrics& metrics_;
   Residency residency_;
+  CostModel costs_;
   Tiering tiering_;
   SessionKeeper session_keeper_;
   kv::SlotMap slot_map_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "obs/log.h"
 #include "sched/scheduler.h"
 
 namespace coppice::sched {
@@ -51,12 +52,12 @@ kv::ReusePlan Scheduler::cells_plan(const AdmissionFacts& facts, TokenPos until)
 void Scheduler::add_tiers(AdmissionFacts& facts, TokenPos tokens) const {
   const TokenPos gain = tokens - facts.plan.reused;
   if (!tiering_.has_checkpoints()) {
-    if (tiering_.worth_it(gain, gain)) facts.restored = gain;
+    if (costs_.worth_restoring(gain, gain, sequences().cells().used())) facts.restored = gain;
     return;
   }
   if (gain <= 0) return;
   const kv::ReusePlan cells = cells_plan(facts, tokens);
-  if (!tiering_.worth_it(gain, tokens - cells.reused)) return;
+  if (!costs_.worth_restoring(gain, tokens - cells.reused, sequences().cells().used())) return;
   facts.plan = cells;
   facts.restored = tokens - cells.reused;
 }

@@ -43,9 +43,17 @@ class Simulation {
                         .coalesce_tokens_min = 1 + pick(6),
                         .checkpoint_tokens = 3 + pick(20),
                         .checkpoint_tokens_min = 1 + pick(4),
+                        .spill_cells_min = 1 + pick(10),
+                        .spill_spread_min = 2,
                         .pools_max = 2,
                         .tier = {.tiers = tiers_.get(), .fingerprint = "simulated"}}),
-        n_slots_(n_slots) {}
+        n_slots_(n_slots) {
+    // Time goes by as in a model whose tokens cost more the more cells are in use.
+    world_.runner.on_decode = [this](std::span<const engine::BatchItem> batch) {
+      const int each_us = 10 + world_.runner.used();
+      world_.clock.advance(std::chrono::microseconds(static_cast<int>(batch.size()) * each_us));
+    };
+  }
 
   void run(std::uint64_t steps) {
     for (std::uint64_t i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
@@ -69,18 +77,20 @@ class Simulation {
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
     std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
-                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0, states = 0;
+                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0, states = 0, spilled = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
       from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
       folded += c.folded, evicted += c.evicted;
       restored += c.restored, quarantined += c.quarantined, states += c.states;
+      spilled += c.spilled;
     }
   };
   Counts counts() {
     counts_.folded = static_cast<std::uint64_t>(world_.metrics.cells_folded.Value());
     counts_.evicted = static_cast<std::uint64_t>(world_.metrics.sequences_evicted.Value());
     counts_.restored = world_.runner.tokens_restored();
+    counts_.spilled = static_cast<std::uint64_t>(world_.metrics.sequences_spilled.Value());
     counts_.states = world_.runner.states_restored();
     if (tiers_) counts_.quarantined = tiers_->stats().quarantined;
     return counts_;
@@ -271,8 +281,8 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   std::cout << "answered=" << counts.answered << " pauses=" << counts.pauses << " tokens_reused=" << counts.reused
             << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
             << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
-            << " restored=" << counts.restored << " states=" << counts.states << " quarantined=" << counts.quarantined
-            << '\n';
+            << " restored=" << counts.restored << " states=" << counts.states << " spilled=" << counts.spilled
+            << " quarantined=" << counts.quarantined << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);
@@ -283,6 +293,7 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   EXPECT_GT(counts.pins_refused, 0U);
   EXPECT_GT(counts.evicted, 0U);
   EXPECT_GT(counts.restored, 0U);
+  EXPECT_GT(counts.spilled, 0U);
   EXPECT_GT(counts.quarantined, 0U);
   if (GetParam() == engine::Rewind::anywhere) {
     EXPECT_GT(counts.folded, 0U);

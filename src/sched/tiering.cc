@@ -26,16 +26,15 @@ constexpr std::string_view kPoolRecords = "pool";
 
 std::string pool_key(NamespaceId ns, const std::string& name) { return std::to_string(ns.value) + "/" + name; }
 
-void average(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 8; }
-
 }  // namespace
 
-Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, const Clock& clock,
-                 obs::Metrics& metrics)
+Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, CostModel& costs,
+                 const Clock& clock, obs::Metrics& metrics)
     : tiers_(runner.info().saves_ranges ? options.tiers : nullptr),
       fingerprint_(std::move(options.fingerprint)),
       sequences_(sequences),
       runner_(runner),
+      costs_(costs),
       clock_(clock),
       metrics_(metrics),
       block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0),
@@ -103,13 +102,11 @@ TokenPos Tiering::usable(const TierHold& hold) const {
   return std::min(end, hold.tokens);
 }
 
-bool Tiering::worth_it(TokenPos gain, TokenPos cells) const {
-  if (gain <= 0) return false;
-  return prefill_s_ == 0 || restore_s_ * cells + state_s_ < prefill_s_ * gain;
-}
-
-void Tiering::note_prefill(TokenPos tokens, Duration took) {
-  if (on() && tokens > 0) average(prefill_s_, to_s(took) / tokens);
+bool Tiering::holds(SeqId seq) const {
+  if (!on() || !sequences_.tree().contains(seq)) return false;
+  const Tokens tokens = sequences_.tokens(seq);
+  const tier::Found found = tiers_->find(root(sequences_.namespace_of(seq)), tokens, last_);
+  return found.tokens_in_host == static_cast<TokenPos>(tokens.size());
 }
 
 // Which block the sequence lacks; nothing if none does.
@@ -162,12 +159,12 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
     tiers_->quarantine(id);
     return std::nullopt;
   }
-  const double took_s = to_s(clock_.now() - began);
-  metrics_.tier_restore_seconds.Observe(took_s);
+  const Duration took = clock_.now() - began;
+  metrics_.tier_restore_seconds.Observe(to_s(took));
   if (tier::kind_of(id) == tier::BlockKind::checkpoint) {
-    average(state_s_, std::max(0.0, took_s - restore_s_ * (end - begin)));
+    costs_.note_restored_state(end - begin, took);
   } else {
-    average(restore_s_, took_s / (end - begin));
+    costs_.note_restored_cells(end - begin, took);
   }
   return end - begin;
 }

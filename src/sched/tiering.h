@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "obs/metrics.h"
+#include "sched/cost_model.h"
 #include "sched/pool_record.h"
 #include "sched/sequences.h"
 #include "tier/tiers.h"
@@ -50,7 +51,8 @@ std::vector<PoolRecord> pool_records(const TierOptions& options);
 
 class Tiering {
  public:
-  Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
+  Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, CostModel& costs, const Clock& clock,
+          obs::Metrics& metrics);
 
   bool on() const { return tiers_ != nullptr; }
 
@@ -67,10 +69,8 @@ class Tiering {
   // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to.
   TokenPos usable(const TierHold& hold) const;
 
-  // Whether restoring `cells` tokens, and the state behind them where there is one, is expected to be faster than
-  // computing `gain` tokens, from what both have cost so far.
-  bool worth_it(TokenPos gain, TokenPos cells) const;
-  void note_prefill(TokenPos tokens, Duration took);
+  // Whether all that the sequence holds can be brought back from host memory.
+  bool holds(SeqId seq) const;
 
   // Whether the block behind the sequence's tokens can be restored. What the sequence has already is let go, and the
   // reads go on.
@@ -141,6 +141,7 @@ class Tiering {
   const std::string fingerprint_;
   Sequences& sequences_;
   engine::Runner& runner_;
+  CostModel& costs_;
   const Clock& clock_;
   obs::Metrics& metrics_;
   TokenPos block_tokens_ = 0;
@@ -150,8 +151,6 @@ class Tiering {
   std::uint64_t blocks_saved_ = 0;
   std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;
   std::vector<Flush> flushes_;
-  // Moving averages, in seconds per token, and for a state; 0: not measured yet.
-  double prefill_s_ = 0, restore_s_ = 0, state_s_ = 0;
 };
 
 }  // namespace coppice::sched
