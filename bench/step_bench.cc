@@ -17,7 +17,8 @@ class NoRunner final : public engine::Runner {
   bool remove(SeqId, TokenPos, TokenPos) override { return true; }
   void clear(SeqId) override {}
   bool can_resume(SeqId, TokenPos length, TokenPos at) const override { return at <= length; }
-  std::vector<std::byte> save(SeqId, TokenPos, TokenPos) override { return {}; }
+  void share_cells(SeqId, SeqId, TokenPos) override {}
+  std::vector<std::byte> save(SeqId, TokenPos, TokenPos, engine::SaveKind) override { return {}; }
   bool restore(SeqId, TokenPos, TokenPos, const Saved&) override { return false; }
   engine::DecodeStatus decode(std::span<const engine::BatchItem>) override { return engine::DecodeStatus::ok; }
   engine::Sampled sample(engine::Sampler&, std::int32_t, const engine::ProbsOptions&) override { return {7, 0, {}}; }
