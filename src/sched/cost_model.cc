@@ -5,8 +5,8 @@
 namespace coppice::sched {
 namespace {
 
-// Of shorter steps the time per token says more about the step.
-constexpr TokenPos kPrefillTokensMin = 32;
+// Of shorter steps and blocks the time per token says more about the step than about the token.
+constexpr TokenPos kTokensMin = 32;
 constexpr double kFade = 0.98;  // of a point's weight, with each newer one
 
 void average(double& mean, double value) { mean = mean == 0 ? value : mean + (value - mean) / 8; }
@@ -30,7 +30,7 @@ double CostModel::Line::at(double x) const {
 }
 
 void CostModel::note_prefill(TokenPos tokens, TokenPos cells, Duration took) {
-  if (tokens >= kPrefillTokensMin) prefill_.add(cells, to_s(took) / tokens);
+  if (tokens >= kTokensMin) prefill_.add(cells, to_s(took) / tokens);
 }
 
 void CostModel::note_decode(TokenPos cells, Duration took) { decode_.add(cells, to_s(took)); }
@@ -38,7 +38,7 @@ void CostModel::note_decode(TokenPos cells, Duration took) { decode_.add(cells, 
 void CostModel::note_answer(TokenPos tokens) { average(answer_tokens_, tokens); }
 
 void CostModel::note_restored_cells(TokenPos tokens, Duration took) {
-  if (tokens > 0) average(restore_s_, to_s(took) / tokens);
+  if (tokens >= kTokensMin) average(restore_s_, to_s(took) / tokens);
 }
 
 void CostModel::note_restored_state(TokenPos tokens, Duration took) {

@@ -23,6 +23,7 @@ class CostModel {
   void note_prefill(TokenPos tokens, TokenPos cells, Duration took);
   void note_decode(TokenPos cells, Duration took);
   void note_answer(TokenPos tokens);  // generated
+  // Of the block that was restored, though maybe only a part of it was kept.
   void note_restored_cells(TokenPos tokens, Duration took);
   void note_restored_state(TokenPos tokens, Duration took);  // with these cells
 
@@ -30,6 +31,7 @@ class CostModel {
   double computing_s(TokenPos tokens, TokenPos cells) const;
   double restoring_s(TokenPos tokens) const { return restore_s_ * tokens + state_s_; }
 
+  // Whether restoring blocks of `restored` tokens is faster than computing `gain` tokens.
   bool worth_restoring(TokenPos gain, TokenPos restored, TokenPos cells) const;
 
   // Whether a request that has `tokens` to compute, and then an answer of the usual length, gains more by `cells` cells

@@ -52,12 +52,13 @@ kv::ReusePlan Scheduler::cells_plan(const AdmissionFacts& facts, TokenPos until)
 void Scheduler::add_tiers(AdmissionFacts& facts, TokenPos tokens) const {
   const TokenPos gain = tokens - facts.plan.reused;
   if (!tiering_.has_checkpoints()) {
-    if (costs_.worth_restoring(gain, gain, sequences().cells().used())) facts.restored = gain;
+    if (costs_.worth_restoring(gain, tiering_.block_span(facts.plan.reused, tokens), sequences().cells().used()))
+      facts.restored = gain;
     return;
   }
   if (gain <= 0) return;
   const kv::ReusePlan cells = cells_plan(facts, tokens);
-  if (!costs_.worth_restoring(gain, tokens - cells.reused, sequences().cells().used())) return;
+  if (!costs_.worth_restoring(gain, tiering_.block_span(cells.reused, tokens), sequences().cells().used())) return;
   facts.plan = cells;
   facts.restored = tokens - cells.reused;
 }

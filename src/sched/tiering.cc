@@ -162,9 +162,9 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
   const Duration took = clock_.now() - began;
   metrics_.tier_restore_seconds.Observe(to_s(took));
   if (tier::kind_of(id) == tier::BlockKind::checkpoint) {
-    costs_.note_restored_state(end - begin, took);
+    costs_.note_restored_state(begin == end ? 0 : block_end - block_begin, took);
   } else {
-    costs_.note_restored_cells(end - begin, took);
+    costs_.note_restored_cells(block_end - block_begin, took);
   }
   return end - begin;
 }

@@ -69,6 +69,13 @@ class Tiering {
   // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to.
   TokenPos usable(const TierHold& hold) const;
 
+  // Tokens of the blocks that have to be restored to come from `begin` to `end`: each comes as a whole.
+  TokenPos block_span(TokenPos begin, TokenPos end) const {
+    return begin >= end
+               ? 0
+               : (end + block_tokens_ - 1) / block_tokens_ * block_tokens_ - begin / block_tokens_ * block_tokens_;
+  }
+
   // Whether all that the sequence holds can be brought back from host memory.
   bool holds(SeqId seq) const;
 
