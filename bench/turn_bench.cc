@@ -135,7 +135,7 @@ void turn_that_goes_on(benchmark::State& state) {
   body["messages"].push_back({{"role", "user"}, {"content", "And now?"}});
   measure(state, server, "/v1/chat/completions", body.dump());
 }
-BENCHMARK(turn_that_goes_on)->Args({10, 8})->Args({50, 40})->Args({200, 8})->Args({200, 40});
+BENCHMARK(turn_that_goes_on)->Args({10, 8})->Args({50, 40})->Args({200, 8})->Args({200, 50});
 
 void prompt_of_ids(benchmark::State& state) {
   Server server;
