@@ -25,6 +25,8 @@ Json stats_json(const tier::Stats& stats) {
     out["disk"] = std::move(disk);
   }
   out["quarantined"] = stats.quarantined;
+  out["stalls_ms"] = {{"save_worst", to_ms(stats.stalls.save_worst)},
+                      {"restore_worst", to_ms(stats.stalls.restore_worst)}};
   return out;
 }
 

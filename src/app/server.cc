@@ -265,7 +265,10 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
 
   serve_until_signal(config, layers, signals);
   (*server)->stop(kLastBytes);
-  obs::log_info("stopped", "signal={}", signals.received());
+  tier::Stalls stalls;
+  layers.loop().inspect([&](sched::Inspector& engine) { stalls = engine.tier_stats().stalls; });
+  obs::log_info("stopped", "signal={} save_worst_ms={:.1f} restore_worst_ms={:.1f}", signals.received(),
+                to_ms(stalls.save_worst), to_ms(stalls.restore_worst));
   return 0;
 }
 

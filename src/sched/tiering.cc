@@ -24,6 +24,20 @@ constexpr std::size_t kRootsMax = 4096;
 
 constexpr std::string_view kPoolRecords = "pool";
 
+// Raises `worst` to the time that passes until its end.
+class Stall {
+ public:
+  Stall(const Clock& clock, Duration& worst) : clock_(clock), worst_(worst), began_(clock.now()) {}
+  ~Stall() { worst_ = std::max(worst_, clock_.now() - began_); }
+  Stall(const Stall&) = delete;
+  Stall& operator=(const Stall&) = delete;
+
+ private:
+  const Clock& clock_;
+  Duration& worst_;
+  TimePoint began_;
+};
+
 std::string pool_key(NamespaceId ns, const std::string& name) { return std::to_string(ns.value) + "/" + name; }
 
 }  // namespace
@@ -152,6 +166,7 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
                  block_end = block_begin + tiers_->length(id);
   const TokenPos end = std::min(until, block_end);
   if (end < begin) return std::nullopt;
+  const Stall stall(clock_, stalls_.restore_worst);
   const TimePoint began = clock_.now();
   if (!sequences_.restore(seq, end, {block_begin, block_end, *payload})) {
     obs::log_warn("block could not be restored", "block={} begin={} end={}", tier::short_hex(id), block_begin,
@@ -250,6 +265,7 @@ bool Tiering::advance(Job& job) {
 
 void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   assert(has_checkpoints());
+  const Stall stall(clock_, stalls_.save_worst);
   const NamespaceId ns = sequences_.namespace_of(seq);
   Tokens tokens = sequences_.tokens(seq);
   tokens.resize(static_cast<std::size_t>(at));
@@ -266,6 +282,7 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
 
 void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
   if (!on() || !sequences_.tree().contains(seq)) return;
+  const Stall stall(clock_, stalls_.save_worst);
   const NamespaceId ns = sequences_.namespace_of(seq);
   Job job{.ns = ns,
           .tokens = std::make_shared<const Tokens>(sequences_.tokens(seq)),
@@ -304,11 +321,19 @@ bool Tiering::work() {
   tiers_->poll();
   check_flushes();
   if (jobs_.empty()) return false;
+  const Stall stall(clock_, stalls_.save_worst);
   if (!advance(jobs_.front())) {
     jobs_.pop_front();
     ++jobs_ended_;
   }
   return true;
+}
+
+tier::Stats Tiering::stats() const {
+  if (!on()) return {};
+  tier::Stats stats = tiers_->stats();
+  stats.stalls = stalls_;
+  return stats;
 }
 
 void Tiering::flush(std::function<void(tier::FlushResult)> done) {

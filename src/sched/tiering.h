@@ -115,7 +115,7 @@ class Tiering {
   bool has_work() const { return on() && !jobs_.empty(); }
   bool busy() const { return on() && (!jobs_.empty() || !flushes_.empty()); }
 
-  tier::Stats stats() const { return on() ? tiers_->stats() : tier::Stats{}; }
+  tier::Stats stats() const;
 
   // Calls `done` once everything that was computed until now is on disk or has failed; at once without tiers.
   void flush(std::function<void(tier::FlushResult)> done);
@@ -155,6 +155,7 @@ class Tiering {
   tier::BlockKind last_;                                            // of the block that ends a chain
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
+  tier::Stalls stalls_;
   std::uint64_t blocks_saved_ = 0;
   std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;
   std::vector<Flush> flushes_;

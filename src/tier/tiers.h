@@ -94,11 +94,18 @@ struct DiskStats {
   std::uint64_t given_up = 0;        // blocks that left host memory before they could be written
 };
 
+// The longest that the engine's thread was busy, without a break, with copying to or from host memory. Counted by who
+// copies, not by Tiers.
+struct Stalls {
+  Duration save_worst{}, restore_worst{};
+};
+
 struct Stats {
   TierStats host, disk;
   DiskStats disk_state;
   std::uint64_t quarantined = 0;  // blocks that were bad, without those that went with them
   std::uint64_t refused = 0;      // puts without room
+  Stalls stalls;
 };
 
 class Tiers {
