@@ -43,7 +43,7 @@ test: ## build everything and run every test
 
 test-clients: program ## run the official OpenAI, Anthropic and Vercel AI libraries against the built-in model
 	@scripts/setup.sh --clients
-	@scripts/test_clients.sh
+	@scripts/test_clients.sh || [ $$? -eq 77 ]
 
 models: ## write random-weight test models to build/models
 	@scripts/setup.sh
