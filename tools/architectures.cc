@@ -8,7 +8,6 @@ namespace coppice::tools {
 namespace {
 
 constexpr std::uint32_t head_dim = 64;
-constexpr std::uint32_t context_length = 8192;
 constexpr std::uint32_t sliding_window = 64;  // prompts of a few hundred tokens leave it behind
 constexpr std::uint32_t n_expert = 4, n_expert_used = 3;
 constexpr std::uint32_t gating_sigmoid = 2;  // llama.cpp's number for sigmoid routing, as DeepSeek V3 does it
@@ -62,7 +61,7 @@ class Block {
 };
 
 void add_common(ModelPlan& p, const Dims& d, std::string_view output_norm = "output_norm.weight") {
-  p.key("context_length", context_length);
+  p.key("context_length", p.size.n_ctx);
   p.key("embedding_length", d.embd);
   p.key("block_count", d.layers);
   p.key("feed_forward_length", d.ff);
@@ -288,7 +287,13 @@ const std::vector<Architecture>& architectures() {
 }
 
 const std::vector<ModelSize>& model_sizes() {
-  static const std::vector<ModelSize> all = {{"tiny", 128, 4}, {"small", 512, 8}};
+  // The sizes that are numbers are for benchmarks, and named for the parameters that qwen3 has.
+  static const std::vector<ModelSize> all = {{"tiny", 128, 4},
+                                             {"small", 512, 8},
+                                             {"600k", 128, 2, 131072, true},
+                                             {"5m", 256, 8, 131072, true},
+                                             {"60m", 768, 11, 131072, true},
+                                             {"600m", 2048, 16, 131072, true}};
   return all;
 }
 

@@ -26,7 +26,8 @@ Writes DIR/ARCH.gguf, or DIR/ARCH-STEM.gguf with --template STEM.jinja: models w
 
   --out DIR         where to write; made if it is not there
   --arch NAMES      qwen3, gpt-oss, gemma3, deepseek2, qwen35, lfm2, mamba2 (default: all)
-  --size NAME       tiny (a few MB) or small (up to about 150 MB) (default: tiny)
+  --size NAME       tiny (a few MB) or small (up to about 150 MB); for benchmarks 600k, 5m, 60m, 600m (parameters, of qwen3, in
+                    Q8_0: a byte each) (default: tiny)
   --seed N          another seed gives other weights (default: 1)
   --template FILE   chat template in place of the tokenizer's
   --tokenizer FILE  GGUF to take the vocabulary from (default: the built-in model)

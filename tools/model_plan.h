@@ -41,6 +41,8 @@ struct ModelSize {
   std::string_view name;
   std::uint32_t n_embd = 0;  // a multiple of 128
   std::uint32_t n_layer = 0;
+  std::uint32_t n_ctx = 8192;  // the longest context that the model says it was trained for
+  bool quantized = false;      // matrices as Q8_0, as models are that people run; else 32-bit floats
 };
 
 struct ModelPlan {

@@ -1,6 +1,8 @@
 #include "model_writer.h"
 
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -71,6 +73,23 @@ std::vector<float> draw(const TensorPlan& tensor, float query_gain, std::uint64_
   return values;
 }
 
+// Vectors, and matrices whose rows are no whole blocks, stay as they are.
+ggml_type type_of(const TensorPlan& tensor, const ModelSize& size) {
+  const bool fits = tensor.shape.size() == 2 && tensor.shape[0] % ggml_blck_size(GGML_TYPE_Q8_0) == 0;
+  return size.quantized && fits ? GGML_TYPE_Q8_0 : GGML_TYPE_F32;
+}
+
+std::vector<std::byte> encode(const std::vector<float>& values, ggml_type type, std::int64_t row) {
+  const auto rows = static_cast<std::int64_t>(values.size()) / row;
+  std::vector<std::byte> bytes(static_cast<std::size_t>(rows) * ggml_row_size(type, row));
+  if (type == GGML_TYPE_F32) {
+    std::memcpy(bytes.data(), values.data(), bytes.size());
+  } else {
+    ggml_quantize_chunk(type, values.data(), bytes.data(), 0, rows, row, nullptr);
+  }
+  return bytes;
+}
+
 // Vocabulary and chat template of the tokenizer file, and nothing else.
 std::expected<Gguf, std::string> read_tokenizer(const std::filesystem::path& file) {
   const Gguf source(gguf_init_from_file(file.c_str(), {.no_alloc = true, .ctx = nullptr}), gguf_free);
@@ -132,11 +151,12 @@ std::expected<void, std::string> write_model(const ModelRecipe& recipe, const st
 
   // Tensors without memory: the file takes name, type and shape from them and the values from `weights`.
   const Ggml shapes(ggml_init({plan.tensors.size() * ggml_tensor_overhead(), nullptr, true}), ggml_free);
-  std::vector<std::vector<float>> weights;
+  std::vector<std::vector<std::byte>> weights;
   for (const TensorPlan& t : plan.tensors) {
-    ggml_tensor* shape = ggml_new_tensor(shapes.get(), GGML_TYPE_F32, static_cast<int>(t.shape.size()), t.shape.data());
+    const ggml_type type = type_of(t, *recipe.size);
+    ggml_tensor* shape = ggml_new_tensor(shapes.get(), type, static_cast<int>(t.shape.size()), t.shape.data());
     ggml_set_name(shape, t.name.c_str());
-    weights.push_back(draw(t, recipe.architecture->query_gain, recipe.seed));
+    weights.push_back(encode(draw(t, recipe.architecture->query_gain, recipe.seed), type, t.shape[0]));
     gguf_add_tensor(gguf, shape);
     gguf_set_tensor_data(gguf, t.name.c_str(), weights.back().data());
   }

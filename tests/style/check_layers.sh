@@ -4,13 +4,14 @@
 # - The order is the DEPS that src/CMakeLists.txt gives each layer: a layer includes its own headers and those of DEPS.
 # - Our headers are named with their folder ("kv/reuse.h"), so a quoted include without one is llama.cpp's; those, and
 #   <llama.h> and the like, belong to engine/ and chat/ (and tools/, which is below nothing).
-# - Boost belongs to net/. Tests outside src/ may use it for their clients.
+# - Boost belongs to net/. Tests outside src/ may use it for their clients, and so may the benchmark's.
+# - coppice-bench measures servers from outside: bench/ includes none of src/, but for the microbenchmarks (*_bench.cc).
 # Prints FILE:LINE: what is wrong, and fails, for each forbidden include.
 set -euo pipefail
 root=$1
 source "$(dirname "${BASH_SOURCE[0]}")/files.sh"
 
-list_files "$root" .h .cc | grep -E '^(src|tools)/' | (cd "$root" && xargs awk '
+list_files "$root" .h .cc | grep -E '^(src|tools|bench)/' | (cd "$root" && xargs awk '
   function forbid(why) { printf "%s:%d: %s: %s\n", FILENAME, FNR, $0, why; bad = 1 }
 
   # First file: "coppice_layer(kv DEPS base LIBS ...)" -> allowed["kv", "base"].
@@ -39,6 +40,12 @@ list_files "$root" .h .cc | grep -E '^(src|tools)/' | (cd "$root" && xargs awk '
     folder = header
     sub(/\/.*/, "", folder)
 
+    if (here == "bench") {
+      if (FILENAME ~ /_bench\.cc$/) next
+      if (folder != header && (folder in layer)) forbid("the benchmark may not use the code that it measures")
+      if (header ~ /^(llama|gguf|ggml[-a-z]*)\.h$/ && part[2] != "floor") forbid("only the floor is llama.cpp itself")
+      next
+    }
     if (here != "tools" && folder != header && (folder in layer) && !((here, folder) in allowed))
       forbid(here " may not use " folder)
     else if (quoted && here != "tools" && folder != header && !(folder in layer))

@@ -8,7 +8,7 @@ status=0
 
 new_project() {
   rm -rf "$scratch/project"
-  mkdir -p "$scratch/project"/{src/base,src/kv,src/engine,src/net,tools,tests/style}
+  mkdir -p "$scratch/project"/{src/base,src/kv,src/engine,src/net,tools,bench/client,bench/floor,tests/style}
   cd "$scratch/project"
   cat > src/CMakeLists.txt <<'END'
 coppice_layer(base LIBS llama-json)
@@ -20,6 +20,9 @@ END
   printf '#include "kv/reuse.h"\n#include "llama.h"\n' > src/engine/runner.cc
   printf '#include <boost/asio.hpp>\n' > src/net/server.cc
   printf '#include "llama.h"\n\n#include "engine/runner.h"\n' > tools/tool.cc
+  printf '#include <boost/asio.hpp>\n\n#include "client/url.h"\n' > bench/client/http.cc
+  printf '#include <llama.h>\n' > bench/floor/main.cc
+  printf '#include "kv/reuse.h"\n' > bench/kv_bench.cc
   printf 'BasedOnStyle: Google\nSortIncludes: Never\nIncludeBlocks: Preserve\n' > .clang-format
 }
 
@@ -59,6 +62,8 @@ fault layers 'Boost is used in net alone' src/engine/bad.cc '#include <boost/asi
 fault layers 'Boost is used in net alone' tools/bad.cc '#include <boost/asio.hpp>\n'
 fault layers 'no such layer: nothing' src/kv/bad.cc '#include "nothing/x.h"\n'
 fault layers 'src/extra is no layer' src/extra/bad.cc '#include <vector>\n'
+fault layers 'may not use the code that it measures' bench/client/bad.cc '#include "kv/reuse.h"\n'
+fault layers 'only the floor is llama.cpp' bench/client/bad.cc '#include <llama.h>\n'
 fault sizes 'src/kv/bad.cc: 401 lines, more than 400' src/kv/bad.cc "$(lines 401 'int a;')"
 fault sizes 'src/kv/bad.cc:1: a function of 71 lines' src/kv/bad.cc "int f() {\n$(lines 69 '  g();')}\n"
 fault sizes 'src/kv/bad.cc:2: a function of 71 lines' src/kv/bad.cc "struct S {\n  int f(int a,\n        int b) {\n$(lines 68 '    g();')  }\n};\n"

@@ -1,0 +1,51 @@
+// Results put in order for people: by model and scenario, then variant, then measure, then server.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "report/record.h"
+#include "stats/summary.h"
+
+namespace coppice::bench {
+
+// The name that the floor has among the servers.
+inline constexpr std::string_view kFloorName = "floor";
+
+// One measure of one variant, for all servers: the values of each by repeat.
+struct Row {
+  std::string name;
+  Unit unit = Unit::ms;
+  std::map<std::string, std::vector<double>> values;  // by server
+
+  std::optional<Summary> of(const std::string& server) const;
+  // Ratios of two servers' values, pair by pair; nothing if one of them has none.
+  std::optional<Summary> ratio(const std::string& server, const std::string& base) const;
+};
+
+struct VariantDigest {
+  std::string label;
+  std::optional<double> x;
+  std::vector<Row> rows;
+  std::vector<std::string> failures;  // of episodes, in words
+
+  const Row* find(std::string_view measure) const;
+};
+
+struct Section {
+  std::string model, scenario, question, x_label;
+  std::vector<VariantDigest> variants;
+};
+
+struct Digest {
+  std::vector<std::string>
+      servers;  // in the order they were measured, without the floor; the first is the one of interest
+  std::vector<Section> sections;
+  double load_min = 0, load_max = 0;
+};
+
+Digest digest_of(const std::vector<Record>& records);
+
+}  // namespace coppice::bench

@@ -1,0 +1,58 @@
+// switch: conversations that take turns on one slot, with cells for all of them or for little more than one.
+#include <fmt/format.h>
+
+#include "scenarios/makers.h"
+#include "scenarios/tally.h"
+
+namespace coppice::bench {
+namespace {
+
+struct Switch {
+  int conversations = 4, rounds = 2, answer = 8;
+  std::size_t length = 2048, fresh = 32;
+};
+
+Result<Episode> run_switch(const Switch& p, Peer& peer, std::uint64_t seed) {
+  std::vector<Conversation> all;
+  Tally tally;
+  for (int i = 0; i < p.conversations; ++i) {
+    all.push_back({fmt::format("switch-{}-{}", seed, i), {}, mix(seed, static_cast<std::uint64_t>(i))});
+    if (const Status s = talk(peer, all.back(), p.length, p.answer, tally, false); !s)
+      return std::unexpected(s.error());
+  }
+  for (int round = 0; round < p.rounds; ++round) {
+    for (Conversation& c : all) {
+      if (const Status s = talk(peer, c, p.fresh, p.answer, tally); !s) return std::unexpected(s.error());
+    }
+  }
+  return tally.measures();
+}
+
+Result<Episode> switch_floor(const Switch& p, Floor& floor) {
+  const int prefix = static_cast<int>(p.length + p.fresh / 2) + p.answer;
+  const auto times =
+      floor.measure({.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
+  if (!times) return std::unexpected(times.error());
+  return Episode{{"first_ms_p50", Unit::ms, times->first_ms}};
+}
+
+}  // namespace
+
+Result<Scenario> make_switch(const ScenarioOptions& options) {
+  Scenario scenario{"switch", "What does it cost to come back to a conversation after others had the slot?", "", {}};
+  Switch p;
+  p.length = by_scale<std::size_t>(options.scale, 512, 1024, 192);
+  p.conversations = 3;
+  const int one = static_cast<int>(p.length) + p.rounds * (static_cast<int>(p.fresh) + p.answer) + 256;
+  for (const bool roomy : {true, false}) {
+    Variant v;
+    v.label = fmt::format("{} conversations of {}, cells for {}", p.conversations, p.length, roomy ? "all" : "one");
+    v.needs = {.cells = ((roomy ? p.conversations * one : one) + 255) / 256 * 256, .slots = 1};
+    v.run = [p](Peer& peer, std::uint64_t seed) { return run_switch(p, peer, seed); };
+    v.floor = [p](Floor& floor) { return switch_floor(p, floor); };
+    scenario.variants.push_back(std::move(v));
+  }
+  return scenario;
+}
+
+}  // namespace coppice::bench

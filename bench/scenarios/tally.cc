@@ -1,0 +1,79 @@
+#include "scenarios/tally.h"
+
+#include <latch>
+#include <thread>
+
+#include "stats/summary.h"
+
+namespace coppice::bench {
+
+void Tally::learn(const CompletionRequest& request, const Vocabulary& vocabulary) {
+  known_.add(request.prompt, vocabulary.answer, static_cast<std::size_t>(request.n_answer));
+}
+
+void Tally::add(const CompletionRequest& request, const Completion& answer, const Vocabulary& vocabulary) {
+  n_optimum_ += static_cast<std::int64_t>(
+      known_.add(request.prompt, vocabulary.answer, static_cast<std::size_t>(request.n_answer)));
+  n_computed_ += answer.n_computed;
+  n_answer_ += answer.n_answer;
+  first_ms_.push_back(answer.first_ms);
+  if (answer.n_answer > 1) {
+    n_decoded_ += answer.n_answer - 1;
+    decode_ms_ += answer.total_ms - answer.first_ms;
+  }
+}
+
+double Tally::decode_tokens_per_s() const {
+  return decode_ms_ > 0 ? static_cast<double>(n_decoded_) * 1000.0 / decode_ms_ : 0.0;
+}
+
+Episode Tally::measures() const {
+  return {{"first_ms_p50", Unit::ms, percentile(first_ms_, 0.5)},
+          {"first_ms_max", Unit::ms, percentile(first_ms_, 1)},
+          {"tokens_computed", Unit::tokens, static_cast<double>(n_computed_)},
+          {"tokens_optimum", Unit::tokens, static_cast<double>(n_optimum_)}};
+}
+
+CompletionRequest Conversation::ask(const Vocabulary& vocabulary, std::size_t n, int n_answer) {
+  append_run(tokens, vocabulary, seed = mix(seed, n), n);
+  return {.prompt = tokens, .n_answer = n_answer, .session = session, .messages = nullptr};
+}
+
+void Conversation::hear(const Vocabulary& vocabulary, int n_answer) {
+  tokens.insert(tokens.end(), static_cast<std::size_t>(n_answer), vocabulary.answer);
+}
+
+Status talk(Peer& peer, Conversation& conversation, std::size_t n_fresh, int n_answer, Tally& tally, bool measured) {
+  const CompletionRequest request = conversation.ask(peer.vocabulary(), n_fresh, n_answer);
+  const Result<Completion> answer = peer.complete(request);
+  if (!answer) return std::unexpected(answer.error());
+  if (measured) {
+    tally.add(request, *answer, peer.vocabulary());
+  } else {
+    tally.learn(request, peer.vocabulary());
+  }
+  conversation.hear(peer.vocabulary(), n_answer);
+  return {};
+}
+
+Result<std::vector<Completion>> complete_together(const Peer& peer, const std::vector<CompletionRequest>& requests) {
+  std::vector<Result<Completion>> answers(requests.size());
+  std::latch start(static_cast<std::ptrdiff_t>(requests.size()));
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      threads.emplace_back([&, i] {
+        start.arrive_and_wait();
+        answers[i] = peer.complete(requests[i]);
+      });
+    }
+  }
+  std::vector<Completion> all;
+  for (Result<Completion>& answer : answers) {
+    if (!answer) return std::unexpected(answer.error());
+    all.push_back(*answer);
+  }
+  return all;
+}
+
+}  // namespace coppice::bench
