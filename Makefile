@@ -18,7 +18,7 @@ build = cmake --build build -j $(jobs) --target
 # GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
 fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
 
-.PHONY: help setup program build serve test test-clients models microbench simulate kill-loop check format tidy asan tsan clean distclean
+.PHONY: bench-programs help setup program build serve test test-clients models microbench bench bench-quick llama-server simulate kill-loop check format tidy asan tsan clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -56,6 +56,24 @@ microbench: ## measure what the server adds to the model's own work
 	@$(build) microbench
 	@build/bench/microbench $(ARGS)
 
+# PEERS="NAME=URL ..." measures servers that run already as well.
+bench: bench-programs ## measure the server against llama.cpp alone, and against llama-server if that was built: ten minutes
+	@scripts/bench.sh full
+
+bench-quick: bench-programs ## every benchmark in small on a tiny model: counts are checked, times are not
+	@$(build) models
+	@scripts/bench.sh quick
+
+bench-programs:
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) coppice coppice-bench coppice-floor make_models
+
+llama-server: ## build llama-server of the pinned release, for make bench to measure beside: build-llama-server/
+	@LLAMA_SOURCE=fetch scripts/setup.sh
+	@cmake -S bench/llama-server -B build-llama-server -G Ninja
+	@cmake --build build-llama-server -j $(jobs)
+
 simulate: ## run the scheduler's simulation for STEPS steps (10,000,000) with each kind of memory; SEED=N replays one
 	@scripts/setup.sh --test
 	@$(configure) -DCOPPICE_TESTS=ON
@@ -88,7 +106,7 @@ asan tsan:
 	@$(fixed_addresses) ctest --preset $@
 
 clean: ## remove what was built
-	rm -rf build build-asan build-tsan build-debug build-files
+	rm -rf build build-asan build-tsan build-debug build-files build-llama-server
 
 distclean: clean ## and the fetched llama.cpp
 	rm -rf .deps

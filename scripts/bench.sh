@@ -9,7 +9,7 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kind=${1-}
 build=$(realpath "${2:-$root/build}")
-threads=$(nproc 2>/dev/null || echo 2)
+threads=${THREADS:-$(nproc 2>/dev/null || echo 2)}  # of each server, and of the floor
 bench=$build/bench/coppice-bench
 models=$build/bench/models
 results=$build/bench/results

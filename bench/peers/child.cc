@@ -16,7 +16,7 @@
 namespace coppice::bench {
 namespace {
 
-constexpr std::chrono::milliseconds kLookAgain{5};
+constexpr std::chrono::milliseconds kReapAgain{5};
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> all;
@@ -94,7 +94,7 @@ bool Child::running() {
 
 bool Child::wait(std::chrono::milliseconds at_most) {
   const auto deadline = std::chrono::steady_clock::now() + at_most;
-  while (running() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kLookAgain);
+  while (running() && std::chrono::steady_clock::now() < deadline) std::this_thread::sleep_for(kReapAgain);
   return !running();
 }
 

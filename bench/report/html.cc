@@ -115,7 +115,7 @@ std::string markdown_report(const Results& results) {
   const Digest digest = digest_of(results.records);
   std::string out = std::string(kHow) + "\n\n" + load_text(digest) + "\n\n";
   for (const RunFacts& run : results.runs) {
-    out += fmt::format("- {}, commit {}, {} cores: `{}`\n", run.time, run.commit, run.cores, run.command);
+    out += fmt::format("- {}, commit {}, {} cores\n", run.time, run.commit, run.cores);
   }
   for (const Section& section : digest.sections) {
     out += fmt::format("\n### {}\n\n{}\n\n{}", title_of(section), section.question,

@@ -8,7 +8,7 @@
 namespace coppice::bench {
 
 std::string html_report(const Results& results);
-// The same tables as a Markdown document, without the plots.
+// The same tables as a Markdown document, without plots and command lines.
 std::string markdown_report(const Results& results);
 
 }  // namespace coppice::bench
