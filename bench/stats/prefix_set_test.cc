@@ -5,7 +5,7 @@
 namespace coppice::bench {
 namespace {
 
-constexpr Vocabulary kVocabulary{100, 200, 7};
+constexpr Vocabulary kHundredTokens{100, 200, 7};
 
 TEST(PrefixSet, KnowsPromptsAndAllOfAnAnswerButItsLastToken) {
   PrefixSet known;
@@ -29,9 +29,9 @@ TEST(PrefixSet, ATokenCountsOnlyBehindItsOwnPrefix) {
 }
 
 TEST(Tokens, RunsAreReproducibleAndUnlike) {
-  const Tokens a = run_of(kVocabulary, 1, 50);
-  EXPECT_EQ(a, run_of(kVocabulary, 1, 50));
-  EXPECT_NE(a, run_of(kVocabulary, 2, 50));
+  const Tokens a = run_of(kHundredTokens, 1, 50);
+  EXPECT_EQ(a, run_of(kHundredTokens, 1, 50));
+  EXPECT_NE(a, run_of(kHundredTokens, 2, 50));
   for (const std::int32_t token : a) {
     EXPECT_GE(token, 100);
     EXPECT_LT(token, 200);
