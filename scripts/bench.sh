@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Measures the built server against the floor and, where it was built (make llama-server), against llama-server.
 #
-#   scripts/bench.sh quick [BUILD]   every scenario in small on a tiny model, counts checked; part of `make test`
+#   scripts/bench.sh quick [BUILD]   every scenario in small on a tiny model, Coppice's counts checked; part of `make test`
 #   scripts/bench.sh full [BUILD]    ten minutes on two cores; models are made on demand; results in BUILD/bench/
 #
 # PEERS="NAME=URL ..." are measured too: servers that run already, with a model of their own. BUILD is build by default.
@@ -21,7 +21,7 @@ flags="--host 127.0.0.1 --port {port} -m {model} -c {cells} -np {slots} -t {thre
 use_servers() {
   servers=(--spawn "coppice=$build/coppice serve $flags ${1-}")
   # -kvu: one set of cells for all slots, as Coppice has it; otherwise each slot has its share of -c.
-  [[ ! -x $llama_server ]] || servers+=(--spawn "llama-server=$llama_server $flags -kvu")
+  [[ $kind == quick || ! -x $llama_server ]] || servers+=(--spawn "llama-server=$llama_server $flags -kvu")
   local peer
   for peer in ${PEERS-}; do servers+=(--peer "$peer"); done
 }
@@ -42,6 +42,7 @@ measure() {
 case $kind in
   quick)
     commit=quick
+    threads=1  # it is about counts, and spinning threads on a busy machine wait for each other
     results=$(mktemp -d)
     trap 'rm -rf "$results"' EXIT
     tiny=(tiny "$build/models/qwen3.gguf" --scale quick --repeats 1 --require coppice)
