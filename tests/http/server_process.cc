@@ -98,6 +98,15 @@ void Program::signal(int number) const {
   if (pid_ > 0 && !status_) ::kill(pid_, number);
 }
 
+std::uint64_t Program::memory_bytes(const std::string& field) const {
+  std::ifstream status("/proc/" + std::to_string(pid_) + "/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with(field + ":")) return std::stoull(line.substr(field.size() + 1)) * 1024;
+  }
+  ADD_FAILURE() << "no " << field << " of process " << pid_;
+  return 0;
+}
+
 std::optional<int> Program::reap() {
   int status = 0;
   if (!status_ && pid_ > 0 && ::waitpid(pid_, &status, WNOHANG) == pid_) {

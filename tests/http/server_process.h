@@ -38,6 +38,7 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   void signal(int number) const;
+  std::uint64_t memory_bytes(const std::string& field) const;  // of /proc/PID/status: "VmRSS", "VmHWM"
   // The exit status (128 + signal if a signal ended it), or nothing if it still runs after that time.
   std::optional<int> wait(std::chrono::seconds at_most);
   bool running() { return !wait(std::chrono::seconds(0)); }
