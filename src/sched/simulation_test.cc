@@ -27,7 +27,7 @@ std::uint64_t from_environment(const char* name, std::uint64_t fallback) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::uint64_t kStepsDefault = 200'000;
 #else
-constexpr std::uint64_t kStepsDefault = 10'000'000;
+constexpr std::uint64_t kStepsDefault = 4'000'000;
 #endif
 
 class Simulation {
