@@ -18,7 +18,7 @@ void add_record(Section& section, const Record& r) {
   if (!r.error.empty()) variant.failures.push_back(r.server + ", " + r.variant + ": " + r.error);
   for (const Measure& m : r.measures) {
     Row& row = find_or_add(variant.rows, [&](const Row& x) { return x.name == m.name; }, {m.name, m.unit, {}});
-    row.values[r.server].push_back(m.value);
+    row.values[r.server][{r.run, r.repeat}] = m.value;
   }
 }
 
@@ -27,13 +27,20 @@ void add_record(Section& section, const Record& r) {
 std::optional<Summary> Row::of(const std::string& server) const {
   const auto it = values.find(server);
   if (it == values.end()) return std::nullopt;
-  return summarize(it->second);
+  std::vector<double> all;
+  for (const auto& [moment, value] : it->second) all.push_back(value);
+  return summarize(all);
 }
 
 std::optional<Summary> Row::ratio(const std::string& server, const std::string& base) const {
   const auto a = values.find(server), b = values.find(base);
   if (a == values.end() || b == values.end()) return std::nullopt;
-  const Summary summary = summarize(paired_ratios(a->second, b->second));
+  std::vector<double> ratios;
+  for (const auto& [moment, value] : a->second) {
+    const auto partner = b->second.find(moment);
+    if (partner != b->second.end() && partner->second != 0) ratios.push_back(value / partner->second);
+  }
+  const Summary summary = summarize(ratios);
   return summary.n > 0 ? std::optional(summary) : std::nullopt;
 }
 

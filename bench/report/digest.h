@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "report/record.h"
@@ -14,14 +15,17 @@ namespace coppice::bench {
 // The name that the floor has among the servers.
 inline constexpr std::string_view kFloorName = "floor";
 
-// One measure of one variant, for all servers: the values of each by repeat.
+// Which repeat of which run: what was measured right after one another.
+using Moment = std::pair<int, int>;
+
+// One measure of one variant, for all servers.
 struct Row {
   std::string name;
   Unit unit = Unit::ms;
-  std::map<std::string, std::vector<double>> values;  // by server
+  std::map<std::string, std::map<Moment, double>> values;  // by server
 
   std::optional<Summary> of(const std::string& server) const;
-  // Ratios of two servers' values, pair by pair; nothing if one of them has none.
+  // Ratios of two servers' values of the same moment; nothing if there are none.
   std::optional<Summary> ratio(const std::string& server, const std::string& base) const;
 };
 

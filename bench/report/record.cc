@@ -72,6 +72,7 @@ Status read_lines(std::string_view text, Results& results) {
         results.runs.push_back(facts_of(json));
       } else {
         results.records.push_back(record_of(json));
+        results.records.back().run = static_cast<int>(results.runs.size());
       }
     } catch (const std::exception& e) {
       return std::unexpected("line " + std::to_string(number) + " is no result: " + e.what());

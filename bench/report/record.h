@@ -21,6 +21,7 @@ struct RunFacts {
 struct Record {
   std::string scenario, question, x_label, variant, model, server;
   std::optional<double> x;
+  int run = 0;  // which of the runs that were read together; not part of the line
   int repeat = 0;
   double load = 0;  // processes that wanted to run in the minute before, those of the benchmark among them
   Episode measures;

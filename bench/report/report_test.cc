@@ -73,6 +73,16 @@ TEST(Digest, PairsRepeatsOfServers) {
   EXPECT_FALSE(digest.sections[0].variants[0].find("tokens_computed")->ratio("coppice", "floor"));
 }
 
+TEST(Digest, AnEpisodeThatFailedShiftsNoPairs) {
+  std::vector<Record> all = records();
+  all[1].measures.clear(), all[1].error = "HTTP 500";
+  const Row row = *digest_of(all).sections[0].variants[0].find("first_ms_p50");
+  EXPECT_EQ(row.ratio("other", "coppice")->min, 3) << "the second repeat's, though the other server has one value only";
+  all[3].run = 1;
+  EXPECT_FALSE(digest_of(all).sections[0].variants[0].find("first_ms_p50")->ratio("other", "coppice"))
+      << "another run's";
+}
+
 TEST(Text, NumbersKeepThreeDigitsAndCountsAll) {
   EXPECT_EQ(number_text(1234567, Unit::tokens), "1,234,567");
   EXPECT_EQ(number_text(-1234, Unit::cells), "-1,234");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <vector>
 
 namespace coppice::bench {
 
@@ -19,14 +20,6 @@ double percentile(std::span<const double> values, double share) {
 Summary summarize(std::span<const double> values) {
   if (values.empty()) return {};
   return {percentile(values, 0), percentile(values, 0.5), percentile(values, 1), values.size()};
-}
-
-std::vector<double> paired_ratios(std::span<const double> values, std::span<const double> base) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(values.size(), base.size()); ++i) {
-    if (base[i] != 0) ratios.push_back(values[i] / base[i]);
-  }
-  return ratios;
 }
 
 }  // namespace coppice::bench

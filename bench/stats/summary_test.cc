@@ -1,14 +1,12 @@
 #include "stats/summary.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <vector>
 
 namespace coppice::bench {
 namespace {
-
-using ::testing::ElementsAre;
 
 TEST(Summary, OfNothingSaysSo) {
   EXPECT_EQ(summarize({}).n, 0U);
@@ -29,11 +27,6 @@ TEST(Summary, PercentilesLieBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(percentile(values, 0.5), 15);
   EXPECT_DOUBLE_EQ(percentile(values, 0.95), 28.5);
   EXPECT_DOUBLE_EQ(percentile(values, 2), 30);
-}
-
-TEST(Summary, RatiosArePairedInTime) {
-  EXPECT_THAT(paired_ratios(std::vector<double>{2, 9, 5}, std::vector<double>{1, 3}), ElementsAre(2, 3));
-  EXPECT_THAT(paired_ratios(std::vector<double>{2, 9}, std::vector<double>{0, 3}), ElementsAre(3));
 }
 
 }  // namespace
