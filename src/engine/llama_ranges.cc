@@ -38,15 +38,19 @@ struct LlamaRanges::Parts {
 
 LlamaRanges::LlamaRanges(llama_context* context, Rewind rewind, TokenPos n_window)
     : context_(context), memory_(llama_get_memory(context)), rewind_(rewind), n_window_(n_window) {
-  if (rewind_ != Rewind::anywhere) empty_rest_ = write(kRest);
+  if (rewind_ == Rewind::anywhere) return;
+  empty_rest_.resize(size(kRest));
+  if (!write(empty_rest_, kRest)) empty_rest_.clear();
 }
 
-std::vector<std::byte> LlamaRanges::write(llama_state_seq_flags flags) const {
-  std::vector<std::byte> bytes = take_buffer(llama_state_seq_get_size_ext(context_, kScratch, flags));
-  const std::size_t written = llama_state_seq_get_data_ext(context_, reinterpret_cast<std::uint8_t*>(bytes.data()),
-                                                           bytes.size(), kScratch, flags);
-  if (written != bytes.size()) bytes.clear();
-  return bytes;
+std::size_t LlamaRanges::size(llama_state_seq_flags flags) const {
+  return llama_state_seq_get_size_ext(context_, kScratch, flags);
+}
+
+// REQUIRES: `to` has size(flags) bytes.
+bool LlamaRanges::write(std::span<std::byte> to, llama_state_seq_flags flags) const {
+  auto* bytes = reinterpret_cast<std::uint8_t*>(to.data());
+  return llama_state_seq_get_data_ext(context_, bytes, to.size(), kScratch, flags) == to.size();
 }
 
 bool LlamaRanges::read(llama_seq_id seq, std::span<const std::byte> bytes, llama_state_seq_flags flags) {
@@ -54,54 +58,63 @@ bool LlamaRanges::read(llama_seq_id seq, std::span<const std::byte> bytes, llama
   return llama_state_seq_set_data_ext(context_, from, bytes.size(), seq, flags) == bytes.size();
 }
 
-void LlamaRanges::copy(llama_seq_id from, TokenPos begin, TokenPos end) {
-  llama_memory_seq_cp(memory_, from, kScratch, begin, end);
+// Has the scratch sequence hold the range of `seq` and nothing else.
+void LlamaRanges::take(llama_seq_id seq, TokenPos begin, TokenPos end) {
+  clear_scratch();
+  llama_memory_seq_cp(memory_, seq, kScratch, begin, end);
 }
 
 void LlamaRanges::clear_scratch() { llama_memory_seq_rm(memory_, kScratch, -1, -1); }
-
-// The scratch sequence's, with an empty rest.
-std::vector<std::byte> LlamaRanges::write_cells() {
-  // A recurrent state can be large; taken out before, it is not written only to be cut off. (A window stays.)
-  if (!read(kScratch, empty_rest_, kRest)) return {};
-  std::vector<std::byte> cells = write(kWhole);
-  const std::size_t rest = llama_state_seq_get_size_ext(context_, kScratch, kRest);
-  if (rest < kHeadBytes || cells.size() + kHeadBytes < rest || empty_rest_.size() < kHeadBytes) return {};
-  cells.resize(cells.size() + kHeadBytes - rest);
-  cells.insert(cells.end(), empty_rest_.begin() + kHeadBytes, empty_rest_.end());
-  return cells;
-}
 
 std::vector<std::byte> LlamaRanges::save(llama_seq_id seq, TokenPos begin, TokenPos end, SaveKind kind) {
   assert(0 <= begin && begin < end);
   std::vector<std::byte> bytes;
   try {
-    if (rewind_ == Rewind::anywhere) {
-      copy(seq, begin, end);
-      bytes = write(kWhole);
-    } else {
-      std::vector<std::byte> state;
-      if (kind == SaveKind::checkpoint) {
-        // Of attention layers with a window, all that the token at `end` will look at.
-        copy(seq, rewind_ == Rewind::window ? std::max(0, end - n_window_) : begin, end);
-        state = write(kRest);
-        if (rewind_ == Rewind::window) clear_scratch();
-      }
-      if (kind == SaveKind::cells || rewind_ == Rewind::window) copy(seq, begin, end);
-      const std::vector<std::byte> cells = write_cells();
-      if (!cells.empty() && (kind == SaveKind::cells || !state.empty())) {
-        const PartSizes sizes{cells.size(), state.size()};
-        bytes.resize(sizeof sizes + cells.size() + state.size());
-        std::memcpy(bytes.data(), &sizes, sizeof sizes);
-        std::ranges::copy(cells, bytes.begin() + sizeof sizes);
-        std::ranges::copy(state, bytes.begin() + static_cast<std::ptrdiff_t>(sizeof sizes + cells.size()));
-      }
-    }
+    bytes = rewind_ == Rewind::anywhere ? save_whole(seq, begin, end) : save_parts(seq, begin, end, kind);
   } catch (const std::exception&) {
     bytes.clear();
   }
   clear_scratch();
   return bytes;
+}
+
+std::vector<std::byte> LlamaRanges::save_whole(llama_seq_id seq, TokenPos begin, TokenPos end) {
+  take(seq, begin, end);
+  std::vector<std::byte> bytes = take_buffer(size(kWhole));
+  if (!write(bytes, kWhole)) bytes.clear();
+  return bytes;
+}
+
+std::vector<std::byte> LlamaRanges::save_parts(llama_seq_id seq, TokenPos begin, TokenPos end, SaveKind kind) {
+  // Of attention layers with a window the state is all that the token at `end` will look at.
+  const TokenPos state_begin = rewind_ == Rewind::window ? std::max(0, end - n_window_) : begin;
+  PartSizes sizes;
+  if (kind == SaveKind::checkpoint) {
+    take(seq, state_begin, end);
+    sizes.state = size(kRest);
+  }
+  take(seq, begin, end);
+  // A recurrent state can be large; taken out before, it is not written only to be cut off. (A window stays.)
+  if (!read(kScratch, empty_rest_, kRest)) return {};
+  const std::size_t whole = size(kWhole), rest = size(kRest);
+  if (rest < kHeadBytes || whole < rest || empty_rest_.size() < kHeadBytes) return {};
+  const std::size_t cells_end = sizeof sizes + whole - (rest - kHeadBytes);
+  sizes.cells = cells_end - sizeof sizes + empty_rest_.size() - kHeadBytes;
+  const std::size_t total = sizeof sizes + sizes.cells + sizes.state;
+  std::vector<std::byte> bytes = take_buffer(std::max(sizeof sizes + whole, total));
+  const std::span<std::byte> all(bytes);
+  std::memcpy(bytes.data(), &sizes, sizeof sizes);
+  if (!write(all.subspan(sizeof sizes, whole), kWhole)) return {};
+  std::ranges::copy(std::span(empty_rest_).subspan(kHeadBytes), all.subspan(cells_end).begin());
+  if (kind == SaveKind::checkpoint) {
+    take(seq, state_begin, end);
+    if (!write(all.subspan(sizeof sizes + sizes.cells, sizes.state), kRest)) return {};
+  }
+  if (bytes.size() == total) return bytes;
+  // What was cut off is not to be held with the rest.
+  std::vector<std::byte> exact(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(total));
+  give_buffer(std::move(bytes));
+  return exact;
 }
 
 bool LlamaRanges::restore_cells(llama_seq_id seq, TokenPos begin, TokenPos end, const Runner::Saved& saved) {

@@ -44,10 +44,12 @@ class LlamaRanges {
 
  private:
   struct Parts;
-  std::vector<std::byte> write(llama_state_seq_flags flags) const;
+  std::size_t size(llama_state_seq_flags flags) const;  // of the scratch sequence's state
+  bool write(std::span<std::byte> to, llama_state_seq_flags flags) const;
   bool read(llama_seq_id seq, std::span<const std::byte> bytes, llama_state_seq_flags flags);
-  std::vector<std::byte> write_cells();
-  void copy(llama_seq_id from, TokenPos begin, TokenPos end);
+  std::vector<std::byte> save_whole(llama_seq_id seq, TokenPos begin, TokenPos end);
+  std::vector<std::byte> save_parts(llama_seq_id seq, TokenPos begin, TokenPos end, SaveKind kind);
+  void take(llama_seq_id seq, TokenPos begin, TokenPos end);
   void clear_scratch();
 
   llama_context* context_;
