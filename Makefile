@@ -80,11 +80,12 @@ simulate: ## run the scheduler's simulation for STEPS steps (10,000,000) with ea
 	@$(build) sched_test
 	@COPPICE_SIM_STEPS=$(or $(STEPS),10000000) $(if $(SEED),COPPICE_SIM_SEED=$(SEED)) build/src/sched_test --gtest_filter='*Simulation*'
 
-kill-loop: ## kill -9 the server ROUNDS times (200) while it writes its cache, and check every answer
+kill-loop: ## kill -9 the server ROUNDS times (200) while it writes its cache, and check every answer; FAMILY=qwen35
 	@scripts/setup.sh --test
 	@$(configure) -DCOPPICE_TESTS=ON
 	@$(build) http_test
-	@COPPICE_KILL_ROUNDS=$(or $(ROUNDS),200) build/tests/http/http_test --gtest_filter='Tiers.C_KilledAtAnyMoment'
+	@$(if $(FAMILY),$(build) models)
+	@COPPICE_KILL_ROUNDS=$(or $(ROUNDS),200) $(if $(FAMILY),COPPICE_KILL_MODEL=$(FAMILY)) build/tests/http/http_test --gtest_filter='Tiers.C_KilledAtAnyMoment'
 
 check: ## run the style checks alone: format, layers, sizes, text
 	@for check in tests/style/check_*.sh; do bash $$check . || failed=1; done; exit $${failed-0}

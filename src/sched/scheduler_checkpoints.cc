@@ -53,7 +53,7 @@ void Scheduler::save_checkpoints(Active& a) {
   for (; a.checkpoints_done < a.checkpoints.size() && a.checkpoints[a.checkpoints_done] <= held; ++a.checkpoints_done) {
     const TokenPos at = a.checkpoints[a.checkpoints_done];
     // Those on the way are many, most of them thinned out again before long: not for the disk.
-    const bool durable = a.session() && at == a.request.placement.history;
+    const bool durable = a.session() && at == a.checkpoints.back();
     if (runner_.can_resume(seq, held, at)) tiering_.checkpoint(seq, at, durable);
   }
 }

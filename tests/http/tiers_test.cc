@@ -96,18 +96,23 @@ TEST_F(Tiers, B20_WarmAfterKill9) {
 }
 
 // Killed while requests run and blocks are written; the next start must come up and answer as if nothing was cached.
-// COPPICE_KILL_ROUNDS=N for more (make kill-loop).
+// COPPICE_KILL_ROUNDS=N for more, COPPICE_KILL_MODEL=qwen35 for another family (make kill-loop).
 TEST_F(Tiers, C_KilledAtAnyMoment) {
   const char* wanted = std::getenv("COPPICE_KILL_ROUNDS");
   const int rounds = wanted != nullptr ? std::atoi(wanted) : 4;
   std::mt19937 random(static_cast<unsigned>(rounds));
   const auto pick = [&](int n) { return std::uniform_int_distribution<int>(0, n - 1)(random); };
+  std::vector<std::string> flags{"--cache-disk", dir_.path().string()};
+  if (const char* model = std::getenv("COPPICE_KILL_MODEL")) flags.insert(flags.end(), {"-m", random_model(model)});
   long reused_from_disk = 0;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
-    ASSERT_NO_FATAL_FAILURE(serve_small({"--cache-disk", dir_.path().string()}));
+    ASSERT_NO_FATAL_FAILURE(serve_small(flags));
     for (int i = 0; i < 3; ++i) {
-      const Tokens prompt = joined(first(random_tokens(static_cast<unsigned>(pick(4)), 600), 200 + pick(400)),
-                                   random_tokens(static_cast<unsigned>(100 + pick(1000)), 5));
+      // One that was asked before, or one that leaves it on the way.
+      Tokens prompt = random_tokens(static_cast<unsigned>(pick(4)), 600);
+      if (pick(2) == 0) {
+        prompt = joined(first(prompt, 200 + pick(400)), random_tokens(static_cast<unsigned>(100 + pick(1000)), 5));
+      }
       const Json answer = ask(prompt, "s" + std::to_string(pick(3)));
       reused_from_disk += answer["coppice"]["reused_by_source"]["disk"].get<long>();
       Json cold = greedy(prompt, 8);
