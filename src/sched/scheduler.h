@@ -51,7 +51,7 @@ struct SchedulerOptions {
   TokenPos checkpoint_tokens_min = 64;
   // Idle sequences are left to host memory if they have so many cells of their own, and it pays (spec B19); see
   // CostModel.
-  TokenPos spill_cells_min = 64;
+  TokenPos spill_cells_min = 1024;
   double spill_spread_min = 256;
   SessionTable::Limits sessions;
   std::size_t pools_max = 64;

@@ -11,8 +11,10 @@ class TaxedWorld {
  public:
   explicit TaxedWorld(int tax_us, std::uint64_t host_bytes_max = 1U << 20U)
       : tiers(*tier::Tiers::open({.host_bytes_max = host_bytes_max, .disk = {}, .block_tokens = 16}, clock, metrics)),
-        world({.n_cells = 4000, .n_seqs = 8, .n_batch = 64},
-              {.n_slots = 2, .spill_spread_min = 50, .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {
+        world({.n_cells = 4000, .n_seqs = 8, .n_batch = 64}, {.n_slots = 2,
+                                                              .spill_cells_min = 64,
+                                                              .spill_spread_min = 50,
+                                                              .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {
     world.runner.on_decode = [this, tax_us](std::span<const engine::BatchItem> batch) {
       const int each_us = 1000 + tax_us * world.runner.used();
       world.clock.advance(std::chrono::microseconds(static_cast<int>(batch.size()) * each_us));
