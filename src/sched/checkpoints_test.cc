@@ -2,13 +2,12 @@
 // every answer is the one that the prompt alone gives.
 #include <gtest/gtest.h>
 
-#include "sched/test_world.h"
-#include "tier/tiers_test_support.h"
+#include "sched/tiered_world.h"
 
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBlockSize = 16, kEvery = 64;
+constexpr TokenPos kEvery = 64;
 
 struct Family {
   const char* name;
@@ -16,31 +15,12 @@ struct Family {
   TokenPos window;
 };
 
-class CheckpointWorld {
+class CheckpointWorld : public TieredWorld {
  public:
   explicit CheckpointWorld(const Family& family, std::optional<tier::DiskOptions> disk = {}, TokenPos n_cells = 1000)
-      : tiers(*tier::Tiers::open({.host_bytes_max = 1U << 20U, .disk = std::move(disk), .block_tokens = kBlockSize},
-                                 clock, metrics)),
-        world({.n_cells = n_cells, .n_seqs = 8, .n_batch = 32, .rewind = family.rewind, .window = family.window},
-              {.n_slots = 3,
-               .checkpoint_tokens = kEvery,
-               .checkpoint_tokens_min = 8,
-               .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {}
+      : TieredWorld({.n_cells = n_cells, .n_seqs = 8, .n_batch = 32, .rewind = family.rewind, .window = family.window},
+                    {.n_slots = 3, .checkpoint_tokens = kEvery, .checkpoint_tokens_min = 8}, std::move(disk)) {}
 
-  void settle() {
-    while (!world.scheduler.idle()) {
-      world.scheduler.step();
-      world.scheduler.check_invariants();
-    }
-    tiers->check_invariants();
-    EXPECT_EQ(world.scheduler.sequences().cells().used(), world.runner.used());
-  }
-  Report ask(const Tokens& prompt, const Placement& placement = {}, int n_predict = 4) {
-    const auto outcome = world.submit(prompt, placement, n_predict);
-    settle();
-    EXPECT_EQ(outcome->text, world.right_text(prompt, n_predict));
-    return outcome->report();
-  }
   void make_pool(const std::string& name, const Tokens& prompt) {
     Request request = world.make(prompt, {}, 0);
     request.make_pool = PoolSpec{.name = name};
@@ -52,20 +32,7 @@ class CheckpointWorld {
     const auto n = static_cast<int>(world.runner.info().n_cells - world.scheduler.snapshot().cells_pinned) - 8;
     ask(tokens_of(99, n), {.cache_prompt = true}, 1);
   }
-
-  ManualClock clock;
-  obs::Metrics metrics;
-  std::unique_ptr<tier::Tiers> tiers;
-  World world;
 };
-
-tier::DiskOptions on_disk(const std::string& dir) {
-  tier::DiskOptions disk;
-  disk.dir = dir;
-  disk.bytes_max = 1U << 24U;
-  disk.own_thread = false;
-  return disk;
-}
 
 class Checkpoints : public testing::TestWithParam<Family> {};
 
@@ -116,19 +83,16 @@ TEST_P(Checkpoints, B21_SessionsAndHistoriesOutliveARestart) {
   const Tokens prompt = history + tokens_of(2, 4);
   Tokens next;
   {
-    CheckpointWorld t(GetParam(), on_disk(dir.path()));
+    CheckpointWorld t(GetParam(), disk_in(dir.path()));
     t.ask(prompt, {.session = "one", .history = 100});
     next = t.world.next_turn(prompt, 4, tokens_of(3, 5));
-    bool done = false;
-    t.world.scheduler.flush_tiers([&](tier::FlushResult) { done = true; });
-    t.settle();
-    EXPECT_TRUE(done);
+    t.flush();
   }
   {
-    CheckpointWorld t(GetParam(), on_disk(dir.path()));
+    CheckpointWorld t(GetParam(), disk_in(dir.path()));
     EXPECT_EQ(t.ask(next, {.session = "one"}).computed, 5 + 1);
   }
-  CheckpointWorld t(GetParam(), on_disk(dir.path()));
+  CheckpointWorld t(GetParam(), disk_in(dir.path()));
   const Report report = t.ask(history + tokens_of(4, 7), {.session = "one"});
   EXPECT_EQ(report.computed, 7);
   EXPECT_EQ(report.reused_disk, 100);

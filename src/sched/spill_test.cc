@@ -1,38 +1,25 @@
 // Idle cells that slow others down are left to host memory, when that pays (spec B19).
 #include <gtest/gtest.h>
 
-#include "sched/test_world.h"
+#include "sched/tiered_world.h"
 
 namespace coppice::sched {
 namespace {
 
 // A model whose tokens take 1 ms each, and `tax_us` more for each cell in use. Restoring takes no time on this clock.
-class TaxedWorld {
+class TaxedWorld : public TieredWorld {
  public:
   explicit TaxedWorld(int tax_us, std::uint64_t host_bytes_max = 1U << 20U)
-      : tiers(*tier::Tiers::open({.host_bytes_max = host_bytes_max, .disk = {}, .block_tokens = 16}, clock, metrics)),
-        world({.n_cells = 4000, .n_seqs = 8, .n_batch = 64}, {.n_slots = 2,
-                                                              .spill_cells_min = 64,
-                                                              .spill_spread_min = 50,
-                                                              .tier = {.tiers = tiers.get(), .fingerprint = "model"}}) {
+      : TieredWorld({.n_cells = 4000, .n_seqs = 8, .n_batch = 64},
+                    {.n_slots = 2, .spill_cells_min = 64, .spill_spread_min = 50}, {}, host_bytes_max) {
     world.runner.on_decode = [this, tax_us](std::span<const engine::BatchItem> batch) {
       const int each_us = 1000 + tax_us * world.runner.used();
       world.clock.advance(std::chrono::microseconds(static_cast<int>(batch.size()) * each_us));
     };
   }
   Report ask(const Tokens& prompt, const std::string& session) {
-    const auto outcome = world.submit(prompt, {.session = session}, 4);
-    while (!world.scheduler.idle()) {
-      world.scheduler.step();
-      world.scheduler.check_invariants();
-    }
-    EXPECT_EQ(outcome->text, world.right_text(prompt, 4));
-    return outcome->report();
+    return TieredWorld::ask(prompt, {.session = session});
   }
-  ManualClock clock;
-  obs::Metrics metrics;
-  std::unique_ptr<tier::Tiers> tiers;
-  World world;
 };
 
 const Tokens kOne = tokens_of(1, 900), kTwo = tokens_of(2, 900), kThree = tokens_of(3, 900);

@@ -20,11 +20,17 @@ class TieredWorld {
 
   explicit TieredWorld(std::optional<tier::DiskOptions> disk = {}, std::uint64_t host_bytes_max = 1U << 20U,
                        TokenPos n_cells = 200, const std::string& fingerprint = "model")
+      : TieredWorld({.n_cells = n_cells, .n_seqs = 8, .n_batch = 64}, {.n_slots = 2}, std::move(disk), host_bytes_max,
+                    fingerprint) {}
+
+  // Another model, another scheduler. `options.tier` is set here.
+  TieredWorld(const engine::FakeRunnerOptions& runner, const SchedulerOptions& options,
+              std::optional<tier::DiskOptions> disk = {}, std::uint64_t host_bytes_max = 1U << 20U,
+              const std::string& fingerprint = "model")
       : tiers(*tier::Tiers::open(
             {.host_bytes_max = host_bytes_max, .disk = std::move(disk), .block_tokens = kBlock, .wake = {}}, clock,
             metrics)),
-        world({.n_cells = n_cells, .n_seqs = 8, .n_batch = 64},
-              {.n_slots = 2, .tier = {.tiers = tiers.get(), .fingerprint = fingerprint}}) {}
+        world(runner, with_tiers(options, {.tiers = tiers.get(), .fingerprint = fingerprint})) {}
 
   // Until nothing is left to run or to save.
   void settle() {
@@ -33,6 +39,7 @@ class TieredWorld {
       world.scheduler.check_invariants();
     }
     tiers->check_invariants();
+    EXPECT_EQ(world.scheduler.sequences().cells().used(), world.runner.used());
   }
   Report ask(const Tokens& prompt, const Placement& placement = {}, int n_predict = 4) {
     const auto outcome = world.submit(prompt, placement, n_predict);
@@ -53,6 +60,12 @@ class TieredWorld {
   obs::Metrics metrics;
   std::unique_ptr<tier::Tiers> tiers;
   World world;
+
+ private:
+  static SchedulerOptions with_tiers(SchedulerOptions options, TierOptions tier) {
+    options.tier = std::move(tier);
+    return options;
+  }
 };
 
 inline tier::DiskOptions disk_in(const std::string& dir) {
