@@ -86,7 +86,7 @@ void Scheduler::enqueue(std::unique_ptr<Active> a) {
   a->phase = Phase::queued;
   a->waits_for_cells = false;
   retry_ = true;
-  find_in_tiers(*a);
+  if (tiering_.on()) find_in_tiers(*a, sequences().tree().common(a->request.placement.ns, *a->input));
   const auto later =
       std::find_if(queue_.begin(), queue_.end(), [&](const auto& other) { return other->request.id > a->request.id; });
   queue_.insert(later, std::move(a));

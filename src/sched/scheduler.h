@@ -152,7 +152,7 @@ class Scheduler final : public Inspector {
   bool evict_one(TokenPos cells);
 
   // scheduler_restore.cc
-  void find_in_tiers(Active& a);
+  void find_in_tiers(Active& a, const std::vector<TokenPos>& common);
   bool may_look_at(Active& a) const;
   TokenPos cells_at_hand(const AdmissionFacts& facts, TokenPos until) const;
   kv::ReusePlan cells_plan(const AdmissionFacts& facts, TokenPos until) const;

@@ -53,7 +53,7 @@ Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
   const kv::SlotChoice choice = place(lookup);
   if (!choice.slot || (a.request.make_pool && pool_in_the_making())) return Admission::wait_for_slot;
   AdmissionFacts facts = facts_of(lookup, choice);
-  if (a.hold.blocks_saved != tiering_.blocks_saved()) find_in_tiers(a);
+  if (a.hold.blocks_saved != tiering_.blocks_saved()) find_in_tiers(a, lookup.common);
   if (a.hold.tokens > facts.plan.reused) {
     tiering_.prefetch(a.hold, cells_at_hand(facts, a.hold.tokens));
     if (tiering_.waits_for_disk(a.hold)) {

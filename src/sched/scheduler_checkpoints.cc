@@ -37,14 +37,10 @@ std::vector<TokenPos> Scheduler::checkpoints_of(const Active& a, TokenPos known)
 
 // Where the request's next step has to end.
 std::optional<TokenPos> Scheduler::checkpoint_stop(const Active& a) const {
-  const TokenPos held = sequences().length(a.lease.seq());
-  for (std::size_t i = a.checkpoints_done; i < a.checkpoints.size(); ++i) {
-    const TokenPos at = a.checkpoints[i];
-    if (at <= held) continue;
-    const bool slack = runner_.info().rewind == engine::Rewind::window && a.input_length() - at <= kWindowSlack;
-    return slack ? std::nullopt : std::optional(at);
-  }
-  return std::nullopt;
+  if (a.checkpoints_done == a.checkpoints.size()) return std::nullopt;
+  const TokenPos at = a.checkpoints[a.checkpoints_done];
+  const bool slack = runner_.info().rewind == engine::Rewind::window && a.input_length() - at <= kWindowSlack;
+  return slack ? std::nullopt : std::optional(at);
 }
 
 void Scheduler::save_checkpoints(Active& a) {

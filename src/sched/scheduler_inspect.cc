@@ -126,10 +126,10 @@ SessionInfo Scheduler::describe(const SessionTable::Session& session) const {
   const SessionKeeper::Stored stored = session_keeper_.stored(session);
   info.in_host = stored.in_host;
   info.on_disk = stored.tokens - stored.in_host;
-  const std::vector<TokenPos> common = sequences().tree().common(session.key.ns, *session.last_prompt);
+  const auto all_held = sequences().held(sequences().tree().common(session.key.ns, *session.last_prompt));
   for (std::int32_t i = 0; i < sequences().count(); ++i) {
     const SeqId seq{i};
-    const TokenPos held = std::min(common[static_cast<std::size_t>(i)], sequences().length(seq));
+    const TokenPos held = all_held[static_cast<std::size_t>(i)];
     if (held < info.held || held == 0 || (held == info.held && session.latest != seq)) continue;
     info.held = held;
     info.place = residency_.place(seq);

@@ -15,15 +15,11 @@ constexpr std::chrono::milliseconds kRestoreAtOnce{20};
 }  // namespace
 
 // When it arrives, so that the disk reads while it waits, and again when it is about to run, if more was saved since.
-void Scheduler::find_in_tiers(Active& a) {
+// `common`: what every sequence has in common with its input.
+void Scheduler::find_in_tiers(Active& a, const std::vector<TokenPos>& common) {
   const Placement& p = a.request.placement;
-  if (!tiering_.on() || !p.cache_prompt || a.without_tiers) return;
-  TokenPos in_cells = 0;
-  const std::vector<TokenPos> common = sequences().tree().common(p.ns, *a.input);
-  for (std::int32_t i = 0; i < sequences().count(); ++i) {
-    in_cells = std::max(in_cells, std::min(common[static_cast<std::size_t>(i)], sequences().length(SeqId{i})));
-  }
-  a.hold = tiering_.find(p.ns, *a.input, in_cells);
+  if (!p.cache_prompt || a.without_tiers) return;
+  a.hold = tiering_.find(p.ns, *a.input, std::ranges::max(sequences().held(common)));
 }
 
 // A request that waits, for a prefix or for its blocks, is looked at again only when it may go on.

@@ -13,6 +13,14 @@ Sequences::Sequences(engine::Runner& runner, const Clock& clock)
       leases_(runner.info().n_seqs),
       sequences_(static_cast<std::size_t>(runner.info().n_seqs)) {}
 
+std::vector<TokenPos> Sequences::held(std::vector<TokenPos> common) const {
+  for (std::int32_t i = 0; i < count(); ++i) {
+    TokenPos& n = common[static_cast<std::size_t>(i)];
+    n = std::min(n, at(SeqId{i}).length);
+  }
+  return common;
+}
+
 void Sequences::touch(SeqId seq) {
   notes(seq).last_touch = ++touches_;
   notes(seq).touched_at = clock_.now();

@@ -56,6 +56,8 @@ class Sequences {
   NamespaceId namespace_of(SeqId seq) const { return at(seq).ns; }  // of what was promised
   TokenPos promised(SeqId seq) const { return tree_.length(seq); }  // held and to come; 0 for a hidden sequence
   const kv::PrefixTree& tree() const { return tree_; }
+  // Of tree().common(), what each sequence holds and does not only promise.
+  std::vector<TokenPos> held(std::vector<TokenPos> common) const;
   const kv::CellMap& cells() const { return cells_; }
   kv::LeaseBook& leases() { return leases_; }
   const kv::LeaseBook& leases() const { return leases_; }

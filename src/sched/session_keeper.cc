@@ -48,9 +48,7 @@ std::string fingerprint_difference(std::string_view before, std::string_view now
 SessionKeeper::SessionKeeper(const TierOptions& options, tier::BlockKind last, const Clock& clock)
     : tiers_(options.tiers), fingerprint_(options.fingerprint), last_(last), clock_(clock) {}
 
-tier::BlockId SessionKeeper::root(NamespaceId ns) const {
-  return tier::root_of(fingerprint_, std::to_string(ns.value));
-}
+tier::BlockId SessionKeeper::root(NamespaceId ns) const { return root_of(fingerprint_, ns); }
 
 void SessionKeeper::load(SessionTable& table) {
   if (tiers_ == nullptr || !tiers_->survives_restart()) return;

@@ -42,6 +42,10 @@ std::string pool_key(NamespaceId ns, const std::string& name) { return std::to_s
 
 }  // namespace
 
+tier::BlockId root_of(const std::string& fingerprint, NamespaceId ns) {
+  return tier::root_of(fingerprint, std::to_string(ns.value));
+}
+
 Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runner, CostModel& costs,
                  const Clock& clock, obs::Metrics& metrics)
     : tiers_(runner.info().saves_ranges ? options.tiers : nullptr),
@@ -60,7 +64,7 @@ Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runn
 const tier::BlockId& Tiering::root(NamespaceId ns) const {
   if (roots_.size() > kRootsMax) roots_.clear();
   const auto [it, is_new] = roots_.try_emplace(ns.value);
-  if (is_new) it->second = tier::root_of(fingerprint_, std::to_string(ns.value));
+  if (is_new) it->second = root_of(fingerprint_, ns);
   return it->second;
 }
 
@@ -166,15 +170,16 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
                  block_end = block_begin + tiers_->length(id);
   const TokenPos end = std::min(until, block_end);
   if (end < begin) return std::nullopt;
-  const Stall stall(clock_, stalls_.restore_worst);
   const TimePoint began = clock_.now();
-  if (!sequences_.restore(seq, end, {block_begin, block_end, *payload})) {
+  const bool restored = sequences_.restore(seq, end, {block_begin, block_end, *payload});
+  const Duration took = clock_.now() - began;
+  stalls_.restore_worst = std::max(stalls_.restore_worst, took);
+  if (!restored) {
     obs::log_warn("block could not be restored", "block={} begin={} end={}", tier::short_hex(id), block_begin,
                   block_end);
     tiers_->quarantine(id);
     return std::nullopt;
   }
-  const Duration took = clock_.now() - began;
   metrics_.tier_restore_seconds.Observe(to_s(took));
   if (tier::kind_of(id) == tier::BlockKind::checkpoint) {
     costs_.note_restored_state(begin == end ? 0 : block_end - block_begin, took);
@@ -182,6 +187,10 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
     costs_.note_restored_cells(block_end - block_begin, took);
   }
   return end - begin;
+}
+
+Tiering::Job Tiering::job_of(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) const {
+  return {.ns = ns, .tokens = std::move(tokens), .durable = durable, .whole = whole, .parent = root(ns), .next = 0};
 }
 
 void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) {
@@ -198,18 +207,16 @@ void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool du
     ++jobs_ended_;
     metrics_.tier_unsaved.Increment();
   }
-  jobs_.push_back(
-      {.ns = ns, .tokens = std::move(tokens), .durable = durable, .whole = whole, .parent = root(ns), .next = 0});
+  jobs_.push_back(job_of(ns, std::move(tokens), durable, whole));
   ++jobs_begun_;
 }
 
 std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const {
-  const std::vector<TokenPos> common = sequences_.tree().common(ns, tokens);
+  const std::vector<TokenPos> held = sequences_.held(sequences_.tree().common(ns, tokens));
   for (std::int32_t i = 0; i < sequences_.count(); ++i) {
-    const TokenPos held = std::min(common[static_cast<std::size_t>(i)], sequences_.length(SeqId{i}));
-    const bool has_state =
-        kind == tier::BlockKind::cells || runner_.can_resume(SeqId{i}, sequences_.length(SeqId{i}), end);
-    if (held >= end && has_state) return SeqId{i};
+    const SeqId seq{i};
+    if (held[static_cast<std::size_t>(i)] < end) continue;
+    if (kind == tier::BlockKind::cells || runner_.can_resume(seq, sequences_.length(seq), end)) return seq;
   }
   return std::nullopt;
 }
@@ -269,12 +276,7 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   const NamespaceId ns = sequences_.namespace_of(seq);
   Tokens tokens = sequences_.tokens(seq);
   tokens.resize(static_cast<std::size_t>(at));
-  Job job{.ns = ns,
-          .tokens = std::make_shared<const Tokens>(std::move(tokens)),
-          .durable = durable,
-          .whole = true,
-          .parent = root(ns),
-          .next = 0};
+  Job job = job_of(ns, std::make_shared<const Tokens>(std::move(tokens)), durable, true);
   while (advance(job)) {
   }
   tiers_->thin_checkpoints(root(ns), *job.tokens);
@@ -283,13 +285,8 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
 void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
   if (!on() || !sequences_.tree().contains(seq)) return;
   const Stall stall(clock_, stalls_.save_worst);
-  const NamespaceId ns = sequences_.namespace_of(seq);
-  Job job{.ns = ns,
-          .tokens = std::make_shared<const Tokens>(sequences_.tokens(seq)),
-          .durable = sequences_.notes(seq).session.has_value(),
-          .whole = true,
-          .parent = root(ns),
-          .next = 0};
+  Job job = job_of(sequences_.namespace_of(seq), std::make_shared<const Tokens>(sequences_.tokens(seq)),
+                   sequences_.notes(seq).session.has_value(), true);
   for (std::int32_t i = 0; i < blocks_max && advance(job); ++i) {
   }
 }

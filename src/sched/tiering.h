@@ -37,6 +37,9 @@ struct TierOptions {
   std::string fingerprint;       // of everything that KV depends on besides tokens and namespace
 };
 
+// What the blocks of this namespace's conversations go on from.
+tier::BlockId root_of(const std::string& fingerprint, NamespaceId ns);
+
 // What the tiers had of a prompt when it arrived, held for it.
 struct TierHold {
   tier::Lease lease;
@@ -139,6 +142,7 @@ class Tiering {
   tier::Found look_up(NamespaceId ns, const Tokens& prompt) const;
   std::size_t first_needed(const TierHold& hold) const;
   std::optional<std::size_t> next_block(const TierHold& hold, SeqId seq, TokenPos until) const;
+  Job job_of(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) const;
   bool advance(Job& job);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <compare>
-
-#include "kv/prefix.h"
 
 namespace coppice::tier {
 

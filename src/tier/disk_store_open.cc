@@ -28,8 +28,7 @@ Result<DiskStore::Opened> DiskStore::open(const DiskOptions& options, TokenPos b
   if (!index) return unusable(index.error());
   store->index_ = std::move(*index);
   if (store->index_->is_new()) {
-    const std::uint64_t now_us = options.wall_us ? options.wall_us() : system_us();
-    auto rebuilt = rebuild_index(*store->index_, *store->files_, options.dir, now_us);
+    auto rebuilt = rebuild_index(*store->index_, *store->files_, options.dir, options.now_us());
     if (rebuilt) rebuilt = store->index_->complete();
     if (!rebuilt) return unusable(rebuilt.error());
   }

@@ -20,6 +20,8 @@ Tiers::Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics)
 
 Tiers::~Tiers() = default;
 
+std::uint64_t DiskOptions::now_us() const { return wall_us ? wall_us() : system_us(); }
+
 Result<std::unique_ptr<Tiers>> Tiers::open(const Options& options, const Clock& clock, obs::Metrics& metrics) {
   if (options.block_tokens < 1) return invalid("a block needs at least one token");
   std::unique_ptr<Tiers> tiers(new Tiers(options, clock, metrics));
@@ -93,6 +95,12 @@ bool Tiers::put(Block block, bool durable) {
   return true;
 }
 
+// From both tiers. REQUIRES: no block goes on from it.
+void Tiers::remove(Entry& entry) {
+  if (entry.disk == DiskState::held || entry.disk == DiskState::writing) disk_->erase(entry.id);
+  tree_.remove(entry);
+}
+
 // What the entry begins with is stored twice no longer, once the entry is as safe as the shorter block was.
 void Tiers::drop_covered(Entry& entry) {
   for (Entry* shorter : tree_.covered_by(entry)) {
@@ -100,8 +108,7 @@ void Tiers::drop_covered(Entry& entry) {
     const bool as_safe = shorter->disk == DiskState::none || shorter->disk == DiskState::wanted ||
                          entry.disk == DiskState::held || !disk_;
     if (shorter->pinned() || !as_safe) continue;
-    if (shorter->disk == DiskState::held) disk_->erase(shorter->id);
-    tree_.remove(*shorter);
+    remove(*shorter);
   }
 }
 
@@ -123,8 +130,7 @@ std::size_t Tiers::thin_checkpoints(const BlockId& root, std::span<const Token> 
       kept = entry.end();
       continue;
     }
-    if (disk_ && entry.disk == DiskState::held) disk_->erase(entry.id);
-    tree_.remove(entry);
+    remove(entry);
     ++gone;
   }
   if (gone > 0) publish();
@@ -199,10 +205,7 @@ void Tiers::drop_bad(Entry& entry) {
   const std::vector<Entry*> all = tree_.subtree(entry);
   obs::log_warn("block quarantined", "id={} begin={} with_descendants={}", short_hex(entry.id), entry.begin,
                 all.size());
-  for (Entry* e : all) {
-    if (disk_ && (e->disk == DiskState::held || e->disk == DiskState::writing)) disk_->erase(e->id);
-    tree_.remove(*e);
-  }
+  for (Entry* e : all) remove(*e);
 }
 
 bool Tiers::poll() {
@@ -267,9 +270,7 @@ const std::map<std::string, std::string, std::less<>>& Tiers::records(std::strin
   return found == records_.end() ? kNone : found->second;
 }
 
-std::uint64_t Tiers::wall_us() const {
-  return options_.disk && options_.disk->wall_us ? options_.disk->wall_us() : system_us();
-}
+std::uint64_t Tiers::wall_us() const { return options_.disk ? options_.disk->now_us() : system_us(); }
 
 Stats Tiers::stats() const {
   Stats stats = counts_;

@@ -47,6 +47,7 @@ struct DiskOptions {
   std::uint64_t queue_bytes_max = std::uint64_t{256} << 20;  // with the disk's thread at a time
   std::shared_ptr<FileSystem> files;                         // null: the system's
   std::function<std::uint64_t()> wall_us;                    // since 1970, for the times of uses; null: the system's
+  std::uint64_t now_us() const;                              // what that says
   bool check_index = false;  // an index that SQLite finds anything wrong with is begun anew, not only an unreadable one
   // How long the end waits for the disk's thread, and who is told that it hangs: what it uses is left behind then, and
   // the process should end at once (_exit).
@@ -178,6 +179,7 @@ class Tiers {
   Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics);
   bool make_room(std::uint64_t bytes, Entry* keep);
   bool make_room_of(const Lease& lease, std::uint64_t bytes);
+  void remove(Entry& entry);
   void drop_covered(Entry& entry);
   void drop_bad(Entry& entry);
   void publish();

@@ -80,7 +80,7 @@ void WriteBehind::erase(const BlockId& id) {
 
 // Later than every earlier one, whatever the system's clock does.
 std::uint64_t WriteBehind::next_use() {
-  last_use_ = std::max(last_use_ + 1, wall_us());
+  last_use_ = std::max(last_use_ + 1, options_.now_us());
   return last_use_;
 }
 
@@ -210,7 +210,7 @@ bool WriteBehind::hour_allows(std::uint64_t bytes) {
 void WriteBehind::save_hour(std::uint64_t bytes) {
   hour_reserved_ = bytes;
   const auto age_us = static_cast<std::uint64_t>((clock_.now() - hour_begin_).count());
-  const std::string text = fmt::format("{} {}", wall_us() - age_us, bytes);
+  const std::string text = fmt::format("{} {}", options_.now_us() - age_us, bytes);
   worker_->submit(DiskJob(RecordsJob{.changes = {{kHourRecordKind, "written", text}}, .silent = true}));
 }
 
@@ -218,14 +218,12 @@ void WriteBehind::load_hour(const std::string& text) {
   std::istringstream in(text);
   std::uint64_t begin_us = 0, bytes = 0;
   if (!(in >> begin_us >> bytes)) return;
-  const std::uint64_t now_us = wall_us();
+  const std::uint64_t now_us = options_.now_us();
   const Duration age(now_us - std::min(now_us, begin_us));  // an hour that the clock puts into the future begins now
   if (age >= kHour) return;
   hour_begin_ = clock_.now() - age;
   hour_carried_ = hour_reserved_ = bytes;
 }
-
-std::uint64_t WriteBehind::wall_us() const { return options_.wall_us ? options_.wall_us() : system_us(); }
 
 bool WriteBehind::make_disk_room(std::uint64_t bytes) {
   while (tree_.totals().disk_bytes + bytes > live_bytes_max_) {

@@ -85,7 +85,6 @@ class WriteBehind {
   void send_uses();
   void send_records();
   std::uint64_t next_use();
-  std::uint64_t wall_us() const;
   void advance_flushes();
 
   BlockTree& tree_;
