@@ -33,11 +33,7 @@ Result<Episode> run_idle_tax(const IdleTax& p, Peer& peer, std::uint64_t seed) {
 }
 
 Result<Episode> idle_tax_floor(const IdleTax& p, Floor& floor) {
-  const auto times =
-      floor.measure({.prefix = 0, .fresh = static_cast<int>(p.prompt), .decode = p.answer, .streams = 1});
-  if (!times) return std::unexpected(times.error());
-  return Episode{{"first_ms_p50", Unit::ms, times->first_ms},
-                 {"decode_tokens_per_s", Unit::tokens_per_s, times->tokens_per_s}};
+  return floor_episode(floor, {.prefix = 0, .fresh = static_cast<int>(p.prompt), .decode = p.answer, .streams = 1});
 }
 
 }  // namespace

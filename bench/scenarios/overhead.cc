@@ -32,10 +32,8 @@ Result<Episode> run_overhead(const Overhead& p, Peer& peer, std::uint64_t seed) 
 }
 
 Result<Episode> overhead_floor(const Overhead& p, Floor& floor) {
-  const auto times = floor.measure(
-      {.prefix = static_cast<int>(p.prefix), .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
-  if (!times) return std::unexpected(times.error());
-  return Episode{{"first_ms_p50", Unit::ms, times->first_ms}};
+  return floor_episode(
+      floor, {.prefix = static_cast<int>(p.prefix), .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
 }
 
 Scenario scenario_of(std::string name, const std::vector<std::size_t>& lengths) {

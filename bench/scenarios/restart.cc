@@ -14,17 +14,13 @@ struct Restart {
 };
 
 Result<Episode> run_restart(const Restart& p, Peer& peer, std::uint64_t seed) {
-  std::vector<Conversation> all;
   Tally tally;
-  for (int i = 0; i < p.conversations; ++i) {
-    all.push_back({fmt::format("restart-{}-{}", seed, i), {}, mix(seed, static_cast<std::uint64_t>(i))});
-    if (const Status s = talk(peer, all.back(), p.length, p.answer, tally, false); !s)
-      return std::unexpected(s.error());
-  }
+  auto all = begin_conversations(peer, "restart", p.conversations, p.length, p.answer, seed, tally);
+  if (!all) return std::unexpected(all.error());
   // So that the kill comes between two writes and not at a moment of chance. Servers without it have nothing to write.
   if (p.kill) peer.post("/v1/cache/flush");
   if (const Status s = peer.restart(p.kill); !s) return std::unexpected(s.error());
-  for (Conversation& c : all) {
+  for (Conversation& c : *all) {
     if (const Status s = talk(peer, c, p.fresh, p.answer, tally); !s) return std::unexpected(s.error());
   }
   return tally.measures();
@@ -32,10 +28,7 @@ Result<Episode> run_restart(const Restart& p, Peer& peer, std::uint64_t seed) {
 
 Result<Episode> restart_floor(const Restart& p, Floor& floor) {
   const int prefix = static_cast<int>(p.length) + p.answer - 1;
-  const auto times =
-      floor.measure({.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
-  if (!times) return std::unexpected(times.error());
-  return Episode{{"first_ms_p50", Unit::ms, times->first_ms}};
+  return floor_episode(floor, {.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
 }
 
 }  // namespace

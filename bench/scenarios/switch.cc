@@ -13,15 +13,11 @@ struct Switch {
 };
 
 Result<Episode> run_switch(const Switch& p, Peer& peer, std::uint64_t seed) {
-  std::vector<Conversation> all;
   Tally tally;
-  for (int i = 0; i < p.conversations; ++i) {
-    all.push_back({fmt::format("switch-{}-{}", seed, i), {}, mix(seed, static_cast<std::uint64_t>(i))});
-    if (const Status s = talk(peer, all.back(), p.length, p.answer, tally, false); !s)
-      return std::unexpected(s.error());
-  }
+  auto all = begin_conversations(peer, "switch", p.conversations, p.length, p.answer, seed, tally);
+  if (!all) return std::unexpected(all.error());
   for (int round = 0; round < p.rounds; ++round) {
-    for (Conversation& c : all) {
+    for (Conversation& c : *all) {
       if (const Status s = talk(peer, c, p.fresh, p.answer, tally); !s) return std::unexpected(s.error());
     }
   }
@@ -30,10 +26,7 @@ Result<Episode> run_switch(const Switch& p, Peer& peer, std::uint64_t seed) {
 
 Result<Episode> switch_floor(const Switch& p, Floor& floor) {
   const int prefix = static_cast<int>(p.length + p.fresh / 2) + p.answer;
-  const auto times =
-      floor.measure({.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
-  if (!times) return std::unexpected(times.error());
-  return Episode{{"first_ms_p50", Unit::ms, times->first_ms}};
+  return floor_episode(floor, {.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
 }
 
 }  // namespace

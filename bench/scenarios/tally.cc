@@ -1,5 +1,7 @@
 #include "scenarios/tally.h"
 
+#include <fmt/format.h>
+
 #include <latch>
 #include <thread>
 
@@ -54,6 +56,24 @@ Status talk(Peer& peer, Conversation& conversation, std::size_t n_fresh, int n_a
   }
   conversation.hear(peer.vocabulary(), n_answer);
   return {};
+}
+
+Result<std::vector<Conversation>> begin_conversations(Peer& peer, std::string_view name, int count, std::size_t length,
+                                                      int n_answer, std::uint64_t seed, Tally& tally) {
+  std::vector<Conversation> all;
+  for (int i = 0; i < count; ++i) {
+    all.push_back({fmt::format("{}-{}-{}", name, seed, i), {}, mix(seed, static_cast<std::uint64_t>(i))});
+    if (const Status s = talk(peer, all.back(), length, n_answer, tally, false); !s) return std::unexpected(s.error());
+  }
+  return all;
+}
+
+Result<Episode> floor_episode(Floor& floor, const FloorPoint& point) {
+  const auto times = floor.measure(point);
+  if (!times) return std::unexpected(times.error());
+  Episode episode{{"first_ms_p50", Unit::ms, times->first_ms}};
+  if (point.decode > 1) episode.push_back({"decode_tokens_per_s", Unit::tokens_per_s, times->tokens_per_s});
+  return episode;
 }
 
 Result<std::vector<Completion>> complete_together(const Peer& peer, const std::vector<CompletionRequest>& requests) {

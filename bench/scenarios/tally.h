@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "peers/peer.h"
@@ -50,6 +51,14 @@ Status talk(Peer& peer, Conversation& conversation, std::size_t n_fresh, int n_a
             bool measured = true);
 
 // All at once, each on a thread of its own; the answers in the order of the requests. The first error ends it.
+// So many conversations with a first prompt of `length` tokens and an answer, which only prepare. `name` and the seed
+// make their sessions and their tokens.
+Result<std::vector<Conversation>> begin_conversations(Peer& peer, std::string_view name, int count, std::size_t length,
+                                                      int n_answer, std::uint64_t seed, Tally& tally);
+
+// The floor of one stream: first_ms_p50, and decode_tokens_per_s if more than one token is decoded.
+Result<Episode> floor_episode(Floor& floor, const FloorPoint& point);
+
 Result<std::vector<Completion>> complete_together(const Peer& peer, const std::vector<CompletionRequest>& requests);
 
 }  // namespace coppice::bench

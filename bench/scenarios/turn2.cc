@@ -42,11 +42,8 @@ Result<Episode> run_turn2(const Turn2& p, Peer& peer, std::uint64_t seed) {
 // The middle turn of one conversation. Its last answer's last token is new as well: it was never evaluated.
 Result<Episode> turn2_floor(const Turn2& p, Floor& floor) {
   const int prefix = (static_cast<int>(p.head + p.own) + p.length_max()) / 2;
-  const auto times =
-      floor.measure({.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = p.answer, .streams = 1});
-  if (!times) return std::unexpected(times.error());
-  return Episode{{"first_ms_p50", Unit::ms, times->first_ms},
-                 {"decode_tokens_per_s", Unit::tokens_per_s, times->tokens_per_s}};
+  return floor_episode(floor,
+                       {.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = p.answer, .streams = 1});
 }
 
 }  // namespace
