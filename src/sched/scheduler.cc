@@ -14,7 +14,8 @@
 namespace coppice::sched {
 namespace {
 
-// Blocks of an evicted sequence that are saved while others wait; with nobody waiting, all are.
+// Blocks of an evicted sequence that are saved while other requests wait for the step's end. With nobody else running,
+// all are: whoever needs the room waits less for that than somebody would for computing them again.
 constexpr std::int32_t kBlocksSavedInAStep = 4, kAll = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -31,7 +32,7 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .pools_max = options.pools_max,
                   .eviction = options.eviction,
                   .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
-                  .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 0 ? kBlocksSavedInAStep : kAll); }},
+                  .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 1 ? kBlocksSavedInAStep : kAll); }},
                  runner, clock, metrics),
       costs_(options.spill_spread_min),
       tiering_(options.tier, residency_.sequences(), runner, costs_, clock, metrics),

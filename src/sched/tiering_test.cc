@@ -25,6 +25,18 @@ TEST(Tiering, B18_WhatWasEvictedComesBackFromHostMemory) {
   EXPECT_EQ(report.reason, kv::MissReason::none);
 }
 
+TEST(Tiering, B20_WhatATurnLeftUnsavedIsSavedBeforeTheNextRequestTakesItsCells) {
+  TieredWorld t;
+  const Tokens one = tokens_of(1, 150), two = tokens_of(2, 150);
+  const auto first = t.world.submit(one, {}, 2);
+  while (!first->finished) t.world.scheduler.step();
+  ASSERT_LT(t.tiers->stats().host.blocks, 5U) << "nothing much is left to be saved";
+  const auto second = t.world.submit(two, {}, 2);  // before the engine is idle
+  t.settle();
+  EXPECT_EQ(second->text, t.world.right_text(two, 2));
+  EXPECT_EQ(t.ask(t.world.next_turn(one, 2, tokens_of(3, 5))).computed, 5 + 1);
+}
+
 TEST(Tiering, B20_OnlyThePartThatCellsDoNotHoldIsRestored) {
   TieredWorld t;
   const Tokens base = tokens_of(1, 100);
