@@ -1,5 +1,7 @@
 #include "base/byte_buffers.h"
 
+#include <malloc.h>
+
 #include <mutex>
 #include <utility>
 
@@ -36,6 +38,12 @@ void give_buffer(std::vector<std::byte> bytes) {
   if (bytes.capacity() < kBytesMin) return;
   const std::lock_guard lock(idle().mutex);
   std::swap(idle().buffer, bytes);
+}
+
+void keep_large_buffers_apart() {
+#ifdef __GLIBC__
+  ::mallopt(M_MMAP_THRESHOLD, static_cast<int>(kBytesMin));
+#endif
 }
 
 }  // namespace coppice

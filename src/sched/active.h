@@ -79,6 +79,7 @@ struct Active {
   std::size_t pins_done = 0;          // of the request's pins, from the shortest on
   std::vector<TokenPos> checkpoints;  // where its state is to be saved on the way, shortest first (spec B21)
   std::size_t checkpoints_done = 0;
+  TokenPos keep_at = 0;        // tokens that its sequence has to hold for there to be more to save
   bool without_tiers = false;  // restoring has failed once: it is not tried again
   Report report;
   TimePoint arrived, admitted, restored, prefilled;

@@ -83,6 +83,7 @@ SeqId Residency::begin(SlotId slot, const kv::ReusePlan& plan) {
   notes.uses = plan.from ? sequences_.notes(*plan.from).uses + 1 : 0;
   notes.slot = slot;
   slot_ref(slot) = seq;
+  if (on_loss_ && plan.reused < sequences_.length(seq)) on_loss_(seq, plan.reused);
   sequences_.cut(seq, plan.reused);
   sequences_.touch(seq);
   return seq;
@@ -159,8 +160,9 @@ bool Residency::evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& w
   const auto victim = kv::choose_victim(choices, shortage, *policy_);
   if (!victim) return false;
   metrics_.sequences_evicted.Increment();
-  if (on_loss_) on_loss_(*victim);
-  if (shortage == kv::Shortage::cells && sequences_.can_trim(*victim, cells)) {
+  const bool end_alone = shortage == kv::Shortage::cells && sequences_.can_trim(*victim, cells);
+  if (on_loss_) on_loss_(*victim, end_alone ? sequences_.length_after_trim(*victim, cells) : 0);
+  if (end_alone) {
     sequences_.trim(*victim, cells);
     if (is_parked(*victim)) settle_unowned(*victim);
   } else {

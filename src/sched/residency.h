@@ -47,7 +47,8 @@ class Residency {
     std::size_t pools_max = 64;                               // at most; and never so many that a slot has no sequence
     std::shared_ptr<const kv::EvictionPolicy> eviction;       // null: RecomputeCostPolicy
     std::function<void(const kv::SessionKey&)> on_forgotten;  // a session; may be empty
-    std::function<void(SeqId)> on_loss;                       // before a sequence or its end is given up; may be empty
+    // Before a sequence is given up, all but its first tokens; may be empty.
+    std::function<void(SeqId, TokenPos)> on_loss;
   };
   // REQUIRES: options.n_slots <= runner.info().n_seqs.
   Residency(const Options& options, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
@@ -133,7 +134,7 @@ class Residency {
   const Clock& clock_;
   obs::Metrics& metrics_;
   std::shared_ptr<const kv::EvictionPolicy> policy_;
-  std::function<void(SeqId)> on_loss_;
+  std::function<void(SeqId, TokenPos)> on_loss_;
   Sequences sequences_;
   SessionTable sessions_;
   std::size_t pinned_max_;                   // pools and pins together

@@ -16,7 +16,7 @@ namespace {
 
 // Blocks of an evicted sequence that are saved while other requests wait for the step's end. With nobody else running,
 // all are: whoever needs the room waits less for that than somebody would for computing them again.
-constexpr std::int32_t kBlocksSavedInAStep = 4, kAll = std::numeric_limits<std::int32_t>::max();
+constexpr std::int32_t kBlocksSavedInAStep = 8, kAll = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
 
@@ -32,7 +32,10 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .pools_max = options.pools_max,
                   .eviction = options.eviction,
                   .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
-                  .on_loss = [this](SeqId seq) { tiering_.keep_now(seq, running() > 1 ? kBlocksSavedInAStep : kAll); }},
+                  .on_loss =
+                      [this](SeqId seq, TokenPos left) {
+                        tiering_.keep_now(seq, left, running() > 1 ? kBlocksSavedInAStep : kAll);
+                      }},
                  runner, clock, metrics),
       costs_(options.spill_spread_min),
       tiering_(options.tier, residency_.sequences(), runner, costs_, clock, metrics),
@@ -180,7 +183,7 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
   a->hold = {};
   s.last_used = ++releases_;
   if (a->request.placement.cache_prompt && sequences().resumable(seq)) {
-    keep(*a, seq, true);
+    keep_end(*a, seq);
     if (const auto session = a->session()) {
       if (const auto* known = residency_.sessions().find(*session)) session_keeper_.keep(*known);
     }
@@ -282,6 +285,7 @@ void Scheduler::publish_gauges() {
 
 void Scheduler::check_invariants() const {
   residency_.check_invariants();
+  tiering_.check_invariants();
   [[maybe_unused]] std::int64_t leases =
       static_cast<std::int64_t>(residency_.pools().size() + residency_.pins().size());
   for (const Slot& s : slots_) {

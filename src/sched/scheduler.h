@@ -161,7 +161,9 @@ class Scheduler final : public Inspector {
   bool restore_block(Slot& slot);
   void end_restoring(Slot& slot);
   void restart_without_tiers(Slot& slot);
-  void keep(const Active& a, SeqId seq, bool whole);
+  static bool durable(const Active& a);
+  void keep_filled(Active& a, SeqId seq);
+  void keep_end(const Active& a, SeqId seq);
 
   // scheduler_spill.cc
   void note_step(Duration took);

@@ -186,9 +186,6 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   s.active = std::move(a);
   if (s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
   spill_idle(s.active->input_length() - facts.known());
-  const TokenPos need = reserved_cells() + 1;
-  while (sequences().free_cells() < need && evict_one(need - sequences().free_cells())) {
-  }
 }
 
 // What waiting requests will start from: given up last.

@@ -145,10 +145,24 @@ void Scheduler::restart_without_tiers(Slot& s) {
 }
 
 // Turns of a session survive a restart; a prompt that came once does so only when others share it.
-void Scheduler::keep(const Active& a, SeqId seq, bool whole) {
+bool Scheduler::durable(const Active& a) { return a.session().has_value() || a.request.make_pool.has_value(); }
+
+// What it computed, once that fills another block.
+void Scheduler::keep_filled(Active& a, SeqId seq) {
+  const TokenPos length = sequences().length(seq), n = tiering_.block_tokens();
+  if (!tiering_.on() || !a.request.placement.cache_prompt || length < a.keep_at) return;
+  a.keep_at = (length / n + 1) * n;
+  if (length < n) return;
+  const bool in_prompt = length <= a.input_length();
+  tiering_.keep(seq, in_prompt ? a.input : std::make_shared<const Tokens>(sequences().tokens(seq)), length, durable(a),
+                false);
+}
+
+// All of it, at the end of its turn.
+void Scheduler::keep_end(const Active& a, SeqId seq) {
   if (!tiering_.on() || !a.request.placement.cache_prompt || sequences().length(seq) == 0) return;
-  const bool durable = a.session().has_value() || a.request.make_pool.has_value();
-  tiering_.keep(a.request.placement.ns, std::make_shared<const Tokens>(sequences().tokens(seq)), durable, whole);
+  const TokenPos length = sequences().length(seq);
+  tiering_.keep(seq, std::make_shared<const Tokens>(sequences().tokens(seq)), length, durable(a), true);
 }
 
 }  // namespace coppice::sched

@@ -141,6 +141,9 @@ void Scheduler::note_evaluated() {
     save_checkpoints(*s.active);
   }
   for (Slot& s : slots_) {
+    if (s.active && s.active->phase != Phase::restoring) keep_filled(*s.active, s.seq());
+  }
+  for (Slot& s : slots_) {
     if (!s.active || s.active->phase != Phase::prefilling || !s.active->request.report_progress) continue;
     const Active& a = *s.active;
     a.request.sink->on_progress({a.input_length(), a.report.reused(), held(s), clock_.now() - a.admitted});
@@ -193,7 +196,6 @@ void Scheduler::finish_prefill(Slot& s) {
   a.prefilled = clock_.now();
   a.report.prefill += a.prefilled - a.restored;
   metrics_.prefill_seconds.Observe(to_s(a.prefilled - a.restored));
-  keep(a, s.seq(), false);
   if (!a.prompt_accepted) a.request.sampler->accept_prompt(*a.request.prompt);
   a.prompt_accepted = true;
 }

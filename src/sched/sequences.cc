@@ -39,23 +39,26 @@ std::optional<SeqId> Sequences::acquire() {
 void Sequences::share(SeqId from, SeqId to, TokenPos length) {
   assert(at(to).in_use && at(to).length == 0 && 0 < length && length <= at(from).length);
   runner_.share(from, to, 0, length);
-  cells_.share(from, to, 0, length);
-  at(to).length = length;
-  touch(from);  // a prefix that others share is worth keeping
-  touch(to);
+  shared(from, to, length);
 }
 
 void Sequences::share_cells(SeqId from, SeqId to, TokenPos length) {
   assert(at(to).in_use && at(to).length == 0 && 0 < length && length <= at(from).length);
   runner_.share_cells(from, to, length);
+  shared(from, to, length);
+}
+
+void Sequences::shared(SeqId from, SeqId to, TokenPos length) {
   cells_.share(from, to, 0, length);
   at(to).length = length;
-  touch(from);
+  touch(from);  // a prefix that others share is worth keeping
   touch(to);
+  if (observer_ != nullptr) observer_->shared(from, to);
 }
 
 void Sequences::cut(SeqId seq, TokenPos length) {
   if (length == at(seq).length) return settle(seq);
+  shrinks(seq, length);
   [[maybe_unused]] const bool removed = runner_.remove(seq, length, -1);
   assert(removed);
   cells_.remove(seq, length, at(seq).length);
@@ -67,6 +70,7 @@ void Sequences::promise(SeqId seq, NamespaceId ns, const Tokens& tokens) {
   assert(at(seq).in_use && at(seq).length <= static_cast<TokenPos>(tokens.size()));
   tree_.assign(seq, ns, tokens);
   at(seq).ns = ns;
+  grew(seq);
 }
 
 void Sequences::settle(SeqId seq) {
@@ -77,6 +81,7 @@ void Sequences::evaluated(SeqId seq, Token token) {
   cells_.append(seq, 1);
   if (tree_.contains(seq) && at(seq).length == tree_.length(seq)) tree_.append(seq, token);
   ++at(seq).length;
+  grew(seq);
 }
 
 bool Sequences::restore(SeqId seq, TokenPos end, const engine::Runner::Saved& saved) {
@@ -85,6 +90,7 @@ bool Sequences::restore(SeqId seq, TokenPos end, const engine::Runner::Saved& sa
   if (!runner_.restore(seq, begin, end, saved)) return false;
   if (begin < end) cells_.append(seq, end - begin);
   at(seq).length = end;
+  grew(seq);
   return true;
 }
 
@@ -150,13 +156,18 @@ bool Sequences::can_trim(SeqId seq, TokenPos cells) const {
   return rewinds_anywhere() && cells_.exclusive_tail(seq) >= count && at(seq).length > count;
 }
 
+TokenPos Sequences::length_after_trim(SeqId seq, TokenPos cells) const {
+  return at(seq).length - trimmed_at_once(cells);
+}
+
 void Sequences::trim(SeqId seq, TokenPos cells) {
   assert(can_trim(seq, cells));
-  cut(seq, at(seq).length - trimmed_at_once(cells));
+  cut(seq, length_after_trim(seq, cells));
 }
 
 void Sequences::clear(SeqId seq) {
   assert(at(seq).in_use && !leases_.held(seq));
+  shrinks(seq, 0);
   runner_.clear(seq);  // whatever is known to be there: after a failed batch the runner may hold more
   cells_.remove(seq, 0, at(seq).length);
   if (tree_.contains(seq)) tree_.truncate(seq, 0);

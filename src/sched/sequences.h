@@ -31,9 +31,22 @@
 
 namespace coppice::sched {
 
+// Told of what becomes of the sequences' tokens.
+class SequenceObserver {
+ public:
+  virtual ~SequenceObserver() = default;
+  virtual void grew(SeqId seq) = 0;                      // it holds more than before, or is in the tree now
+  virtual void shared(SeqId from, SeqId to) = 0;         // all that `to` holds is a beginning of `from`
+  virtual void shrinks(SeqId seq, TokenPos length) = 0;  // it is about to lose all but its first tokens
+};
+
 class Sequences {
  public:
   Sequences(engine::Runner& runner, const Clock& clock);
+
+  void observe(SequenceObserver* observer) {
+    observer_ = observer;
+  }  // null: nobody. At most one, who outlives its watch
 
   // What people and policies want to know of a sequence; labels, no mechanism depends on them.
   struct Notes {
@@ -104,6 +117,7 @@ class Sequences {
   // the end is of no use to those who share the beginning. REQUIRES: can_trim().
   void trim(SeqId seq, TokenPos cells);
   bool can_trim(SeqId seq, TokenPos cells) const;
+  TokenPos length_after_trim(SeqId seq, TokenPos cells) const;
 
   // Ends the sequence: it is free again. REQUIRES: no lease on it.
   void clear(SeqId seq);
@@ -123,6 +137,13 @@ class Sequences {
   // How many tokens each sequence and this one both hold as their beginning, by SeqId; 0 for itself. REQUIRES: it is in
   // the tree.
   std::vector<TokenPos> held_in_common(SeqId seq) const;
+  void shrinks(SeqId seq, TokenPos length) {
+    if (observer_ != nullptr) observer_->shrinks(seq, length);
+  }
+  void grew(SeqId seq) {
+    if (observer_ != nullptr) observer_->grew(seq);
+  }
+  void shared(SeqId from, SeqId to, TokenPos length);
   void take_cells_of(SeqId from, SeqId to, kv::CellMap::Range range);
 
   engine::Runner& runner_;
@@ -133,6 +154,7 @@ class Sequences {
   std::vector<Sequence> sequences_;
   std::int32_t in_use_ = 0;
   std::uint64_t touches_ = 0;
+  SequenceObserver* observer_ = nullptr;
 };
 
 }  // namespace coppice::sched

@@ -120,6 +120,7 @@ class Simulation {
     world_.clock.advance(std::chrono::milliseconds(1));
     world_.scheduler.step();
     world_.scheduler.check_invariants();
+    if (tiers_ && pick(20) == 0) tiers_->check_invariants();
     ASSERT_EQ(world_.scheduler.sequences().cells().used(), world_.runner.used());
     settle();
   }
@@ -265,6 +266,7 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   SCOPED_TRACE("COPPICE_SIM_SEED=" + std::to_string(seed));
   Simulation::Counts counts;
   constexpr std::array kExtraSequences = {0, 1, 2, 5, 10, 30};
+  constexpr std::array kTierBytes = {700, 1600, 0, 32000, 0, 6000};  // 8 for a token: as much as the cells, to 20 times
   for (std::uint64_t part = 0; part < 6; ++part) {
     const int n_slots = 1 + static_cast<int>(part);
     Simulation simulation(seed + part,
@@ -274,7 +276,7 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
                            .rewind = GetParam(),
                            .window = 8,
                            .eog_one_in = 20},
-                          n_slots, part == 2 || part == 4 ? 0 : 8000 * (part + 1));
+                          n_slots, kTierBytes[part]);
     simulation.run(steps / 6);
     counts.add(simulation.counts());
   }

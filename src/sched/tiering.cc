@@ -17,6 +17,9 @@ namespace {
 
 // Jobs that wait. Each is one end of a prompt or a turn; with more, saving cannot keep up, and the oldest are given up.
 constexpr std::size_t kJobsMax = 256;
+// What one step saves behind: one block, and more of them only while that takes next to no time.
+constexpr int kBlocksAtOnce = 4;
+constexpr std::chrono::milliseconds kSaveAtOnce{2};
 // Blocks that one call looks at without saving any: comparing costs a hash of their tokens.
 constexpr int kKnownBlocksAtOnce = 128;
 // Namespaces whose root is remembered; beyond, all are computed anew.
@@ -57,8 +60,10 @@ Tiering::Tiering(TierOptions options, Sequences& sequences, engine::Runner& runn
       metrics_(metrics),
       block_tokens_(tiers_ != nullptr ? tiers_->block_tokens() : 0),
       last_(runner.info().rewind == engine::Rewind::anywhere ? tier::BlockKind::cells : tier::BlockKind::checkpoint) {
+  if (!on()) return;
+  cell_blocks_.emplace(*tiers_, sequences_, [this](NamespaceId ns) -> const tier::BlockId& { return root(ns); });
   // For people who look into the folder. Of other namespaces nobody is told.
-  if (on()) tiers_->put_record(tier::kRootRecordKind, tier::hex(root(NamespaceId{})), fingerprint_);
+  tiers_->put_record(tier::kRootRecordKind, tier::hex(root(NamespaceId{})), fingerprint_);
 }
 
 const tier::BlockId& Tiering::root(NamespaceId ns) const {
@@ -112,7 +117,7 @@ TokenPos Tiering::usable(const TierHold& hold) const {
   std::size_t n_there = first;
   for (const auto& held : hold.lease.blocks() | std::views::drop(first)) {
     const tier::Entry* block = tiers_->block(held.id);
-    if (end >= hold.tokens || block == nullptr || block->serial != held.serial) break;
+    if (end >= hold.tokens || block == nullptr || block->serial != held.serial || !block->saved()) break;
     end += block_tokens_;
     ++n_there;
   }
@@ -124,7 +129,9 @@ bool Tiering::holds(SeqId seq) const {
   if (!on() || !sequences_.tree().contains(seq)) return false;
   const Tokens tokens = sequences_.tokens(seq);
   const tier::Found found = tiers_->find(root(sequences_.namespace_of(seq)), tokens, last_);
-  return found.tokens_in_host == static_cast<TokenPos>(tokens.size());
+  return found.tokens == static_cast<TokenPos>(tokens.size()) && std::ranges::all_of(found.blocks, [&](const auto& id) {
+           return tiers_->block(id)->host == tier::HostState::held;
+         });
 }
 
 // Which block the sequence lacks; nothing if none does.
@@ -149,7 +156,7 @@ Tiering::Next Tiering::prepare(SeqId seq, TierHold& hold, TokenPos until) {
   switch (block->host) {
     case tier::HostState::held: return Next::ready;
     case tier::HostState::reading: return Next::reading;
-    case tier::HostState::none: return Next::no_room;
+    case tier::HostState::none: return block->saved() ? Next::no_room : Next::gone;
   }
   return Next::gone;
 }
@@ -189,25 +196,58 @@ std::optional<TokenPos> Tiering::restore(SeqId seq, const TierHold& hold, TokenP
   return end - begin;
 }
 
-Tiering::Job Tiering::job_of(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) const {
-  return {.ns = ns, .tokens = std::move(tokens), .durable = durable, .whole = whole, .parent = root(ns), .next = 0};
+// Of the sequence's first `length` tokens, from the block on that `begin` is in: what comes before is in cells or
+// saved.
+Tiering::Job Tiering::job_of(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos begin, TokenPos length) const {
+  const NamespaceId ns = sequences_.namespace_of(seq);
+  Job job{.ns = ns, .tokens = std::move(tokens), .length = length, .parent = root(ns)};
+  const TokenPos block_begin = begin / block_tokens_ * block_tokens_;
+  if (const auto parent = cell_blocks_->before(seq, block_begin)) {
+    job.parent = *parent;
+    job.next = block_begin;
+  }
+  return job;
 }
 
-void Tiering::keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) {
+// The same for what is there now and not later: at the cost of others, and to its end.
+Tiering::Job Tiering::job_at_once(SeqId seq, TokenPos begin, TokenPos length) const {
+  Job job = job_of(seq, std::make_shared<const Tokens>(sequences_.tokens(seq)), begin, length);
+  job.whole = true;
+  job.room = tier::Tiers::Room::make;
+  return job;
+}
+
+// Whether `longer` is to save what this one is, and more.
+bool Tiering::Job::goes_on(const Job& longer) const {
+  return ns == longer.ns && length <= longer.length &&
+         (tokens == longer.tokens || std::ranges::equal(all(), longer.all().first(all().size())));
+}
+
+void Tiering::keep(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos length, bool durable, bool whole) {
   if (!on()) return;
-  // A newer end of the same conversation covers what is still to be saved of an older one.
-  std::erase_if(jobs_, [&](const Job& job) {
-    const bool covered = job.ns == ns && job.next == 0 && job.tokens->size() <= tokens->size() &&
-                         std::equal(job.tokens->begin(), job.tokens->end(), tokens->begin());
-    if (covered) durable |= job.durable, ++jobs_ended_;
-    return covered;
-  });
+  // Full blocks that the sequence has and the tiers too need not be looked at; the last one may be a checkpoint's.
+  const TokenPos known = cell_blocks_->first_unsaved(seq, durable);
+  Job job = job_of(seq, std::move(tokens), std::min(known, std::max(length - 1, 0)), length);
+  job.durable = durable;
+  job.whole = whole;
+  // A newer end of the same conversation takes the place of an older one, and goes on where that is. A checkpoint is of
+  // use at its own end only.
+  for (Job& older : jobs_) {
+    if ((older.whole && has_checkpoints() && older.length < length) || !older.goes_on(job)) continue;
+    job.durable |= older.durable;
+    if (older.durable == job.durable && older.next > job.next) {
+      job.parent = older.parent;
+      job.next = older.next;
+    }
+    older = std::move(job);
+    return;
+  }
   if (jobs_.size() >= kJobsMax) {
     jobs_.pop_front();
     ++jobs_ended_;
     metrics_.tier_unsaved.Increment();
   }
-  jobs_.push_back(job_of(ns, std::move(tokens), durable, whole));
+  jobs_.push_back(std::move(job));
   ++jobs_begun_;
 }
 
@@ -223,6 +263,8 @@ std::optional<SeqId> Tiering::holder(NamespaceId ns, const Tokens& tokens, Token
 
 Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::BlockId& id) {
   const tier::BlockKind kind = tier::kind_of(id);
+  const auto room = job.durable ? tier::Tiers::Room::make : job.room;
+  if (room == tier::Tiers::Room::as_is && !tiers_->has_room()) return Saved::left;
   const auto seq = holder(job.ns, *job.tokens, end, kind);
   if (!seq) return Saved::failed;  // it is gone already
   const TimePoint began = clock_.now();
@@ -236,7 +278,8 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
                     .begin = job.next,
                     .tokens = Tokens(job.tokens->begin() + job.next, job.tokens->begin() + end),
                     .state = std::move(state)};
-  if (!tiers_->put(std::move(block), job.durable)) return Saved::failed;
+  if (!tiers_->put(std::move(block), job.durable, room))
+    return room == tier::Tiers::Room::make ? Saved::failed : Saved::left;
   ++blocks_saved_;
   return Saved::saved;
 }
@@ -244,12 +287,11 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
 // Goes on until one block was saved. False when the job is done. Where a chain ends in a checkpoint, that takes the
 // last block's place, be it full or not.
 bool Tiering::advance(Job& job) {
-  const auto length = static_cast<TokenPos>(job.tokens->size());
   for (int known = 0; known < kKnownBlocksAtOnce; ++known) {
-    const TokenPos end = std::min(job.next + block_tokens_, length);
-    const bool full = end == job.next + block_tokens_, last = end == length && job.whole;
+    const TokenPos end = std::min(job.next + block_tokens_, job.length);
+    const bool full = end == job.next + block_tokens_, last = end == job.length && job.whole;
     if (end == job.next || (!full && !last)) return false;
-    const auto span = std::span(*job.tokens);
+    const auto span = job.all();
     const auto n = static_cast<std::size_t>(end - job.next);
     const tier::BlockKind kind = last ? last_ : tier::BlockKind::cells;
     const tier::BlockId id = tier::id_of(job.parent, span.subspan(static_cast<std::size_t>(job.next), n), kind);
@@ -258,6 +300,7 @@ bool Tiering::advance(Job& job) {
       if (job.durable) tiers_->want_durable(id);
       return Saved::known;
     }();
+    if (saved == Saved::left) return false;
     if (saved == Saved::failed) {
       metrics_.tier_unsaved.Increment();
       return false;
@@ -273,20 +316,18 @@ bool Tiering::advance(Job& job) {
 void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   assert(has_checkpoints());
   const Stall stall(clock_, stalls_.save_worst);
-  const NamespaceId ns = sequences_.namespace_of(seq);
-  Tokens tokens = sequences_.tokens(seq);
-  tokens.resize(static_cast<std::size_t>(at));
-  Job job = job_of(ns, std::make_shared<const Tokens>(std::move(tokens)), durable, true);
+  Job job = job_at_once(seq, at - 1, at);
   while (advance(job)) {
   }
-  tiers_->thin_checkpoints(root(ns), *job.tokens);
+  tiers_->thin_checkpoints(root(job.ns), job.all());
+  if (durable) keep(seq, job.tokens, at, true, true);
 }
 
-void Tiering::keep_now(SeqId seq, std::int32_t blocks_max) {
+void Tiering::keep_now(SeqId seq, TokenPos length, std::int32_t blocks_max) {
   if (!on() || !sequences_.tree().contains(seq)) return;
   const Stall stall(clock_, stalls_.save_worst);
-  Job job = job_of(sequences_.namespace_of(seq), std::make_shared<const Tokens>(sequences_.tokens(seq)),
-                   sequences_.notes(seq).session.has_value(), true);
+  Job job = job_at_once(seq, length, sequences_.length(seq));
+  job.durable = sequences_.notes(seq).session.has_value();
   for (std::int32_t i = 0; i < blocks_max && advance(job); ++i) {
   }
 }
@@ -319,7 +360,9 @@ bool Tiering::work() {
   check_flushes();
   if (jobs_.empty()) return false;
   const Stall stall(clock_, stalls_.save_worst);
-  if (!advance(jobs_.front())) {
+  const TimePoint began = clock_.now();
+  for (int i = 0; i < kBlocksAtOnce && !jobs_.empty() && clock_.now() - began <= kSaveAtOnce; ++i) {
+    if (advance(jobs_.front())) continue;
     jobs_.pop_front();
     ++jobs_ended_;
   }

@@ -7,8 +7,11 @@
 //   steps     prepare()   whether the next block is there; blocks that are in the cells make room for the next ones
 //             restore()   one block after the other into the request's sequence
 //   on a way  checkpoint()  where cells are not enough to go on from: the state at a position, now or never
-//   ends      keep()      blocks that are not saved yet are, one per step: at the end of a prompt and of a turn
+//   as it fills and at its ends   keep()   blocks that are not saved yet are, a few per step, while there is room
 //   eviction  keep_now()  what was not saved yet, before it is lost
+//
+// Full blocks that stand in cells are known to the tiers by name (cell_blocks.h). Host memory that is full leaves them
+// out: they are saved when the cells lose them. What is to survive a restart passes through host memory in any case.
 //
 // Owner: the scheduler. Threading: the engine thread. Everything does nothing when there are no tiers, or when the
 // model's memory cannot save ranges.
@@ -25,6 +28,7 @@
 #include "base/clock.h"
 #include "engine/runner.h"
 #include "obs/metrics.h"
+#include "sched/cell_blocks.h"
 #include "sched/cost_model.h"
 #include "sched/pool_record.h"
 #include "sched/sequences.h"
@@ -72,6 +76,8 @@ class Tiering {
   // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to.
   TokenPos usable(const TierHold& hold) const;
 
+  TokenPos block_tokens() const { return block_tokens_; }  // 0 while off
+
   // Tokens of the blocks that have to be restored to come from `begin` to `end`: each comes as a whole.
   TokenPos block_span(TokenPos begin, TokenPos end) const {
     return begin >= end
@@ -101,12 +107,14 @@ class Tiering {
   // promised `until` tokens; cells_needed() are free.
   std::optional<TokenPos> restore(SeqId seq, const TierHold& hold, TokenPos until);
 
-  // Saves these tokens behind, from whichever sequence holds them. `durable`: so that they survive a restart.
-  // `whole`: the last block too, though it is not full.
-  void keep(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole);
-  void keep_now(SeqId seq, std::int32_t blocks_max);
-  // Saves the state behind the sequence's first `at` tokens, and the cells before it, at once: later it is not there
-  // any more. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
+  // Saves the sequence's first `length` tokens behind, from whichever sequence holds them then. `tokens` begin with
+  // them. `durable`: so that they survive a restart. `whole`: the last block too, though it is not full.
+  void keep(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos length, bool durable, bool whole);
+  // Before the sequence loses all but its first `length` tokens: what is not saved of the rest, at once, at most so
+  // many blocks.
+  void keep_now(SeqId seq, TokenPos length, std::int32_t blocks_max);
+  // Saves the state behind the sequence's first `at` tokens at once: later it is not there any more. The cells before
+  // it follow behind. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
   void checkpoint(SeqId seq, TokenPos at, bool durable);
 
   // Pools without an end are made again by the next start of the server; see pool_records().
@@ -119,6 +127,9 @@ class Tiering {
   bool busy() const { return on() && (!jobs_.empty() || !flushes_.empty()); }
 
   tier::Stats stats() const;
+  void check_invariants() const {  // asserts
+    if (cell_blocks_) cell_blocks_->check_invariants();
+  }
 
   // Calls `done` once everything that was computed until now is on disk or has failed; at once without tiers.
   void flush(std::function<void(tier::FlushResult)> done);
@@ -127,22 +138,27 @@ class Tiering {
   struct Job {
     NamespaceId ns;
     std::shared_ptr<const Tokens> tokens;
+    TokenPos length = 0;  // of the tokens, what is to be saved
     bool durable = false, whole = false;
-    tier::BlockId parent{};  // of the block that begins at `next`
+    tier::Tiers::Room room{};  // for what need not be durable
+    tier::BlockId parent{};    // of the block that begins at `next`
     TokenPos next = 0;
+    std::span<const Token> all() const { return std::span(*tokens).first(static_cast<std::size_t>(length)); }
+    bool goes_on(const Job& longer) const;
   };
   struct Flush {
     std::uint64_t jobs_before = 0;        // jobs that have to be done first, by number
     std::optional<std::uint64_t> ticket;  // none: not begun
     std::function<void(tier::FlushResult)> done;
   };
-  enum class Saved : std::uint8_t { known, saved, failed };
+  enum class Saved : std::uint8_t { known, saved, left, failed };  // left: in cells, where there is no room for it
 
   const tier::BlockId& root(NamespaceId ns) const;
   tier::Found look_up(NamespaceId ns, const Tokens& prompt) const;
   std::size_t first_needed(const TierHold& hold) const;
   std::optional<std::size_t> next_block(const TierHold& hold, SeqId seq, TokenPos until) const;
-  Job job_of(NamespaceId ns, std::shared_ptr<const Tokens> tokens, bool durable, bool whole) const;
+  Job job_of(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos begin, TokenPos length) const;
+  Job job_at_once(SeqId seq, TokenPos begin, TokenPos length) const;
   bool advance(Job& job);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;
@@ -157,6 +173,7 @@ class Tiering {
   obs::Metrics& metrics_;
   TokenPos block_tokens_ = 0;
   tier::BlockKind last_;                                            // of the block that ends a chain
+  std::optional<CellBlocks> cell_blocks_;                           // while on
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
   tier::Stalls stalls_;

@@ -101,9 +101,26 @@ Entry& BlockTree::add_on_disk(Block block, std::uint64_t payload_bytes, std::uin
   return entry;
 }
 
+Entry& BlockTree::add_in_cells(Block block) {
+  assert(static_cast<TokenPos>(block.tokens.size()) == block_tokens_ && kind_of(block.id) == BlockKind::cells);
+  Entry& entry = insert(std::move(block));
+  enter_cells(entry);
+  return entry;
+}
+
+void BlockTree::enter_cells(Entry& entry) {
+  change(entry, [](Entry& e) { ++e.in_cells; });
+}
+
+void BlockTree::leave_cells(Entry& entry) {
+  assert(entry.in_cells > 0);
+  change(entry, [](Entry& e) { --e.in_cells; });
+}
+
 void BlockTree::remove(Entry& entry) {
   assert(entry.children.empty());
   change(entry, [](Entry& e) {
+    e.in_cells = 0;
     e.host = HostState::none;
     e.disk = DiskState::none;
     e.leases = 0;
@@ -162,45 +179,53 @@ void BlockTree::end_read(Entry& entry, Payload payload) {
   });
 }
 
-void BlockTree::adopt(Entry& entry, Payload payload) {
-  begin_read(entry);
-  end_read(entry, std::move(payload));
+void BlockTree::adopt(Entry& entry, Payload payload, std::uint64_t record_bytes) {
+  assert(entry.host == HostState::none && payload != nullptr && fits_now(payload->size()));
+  change(entry, [&](Entry& e) {
+    e.payload_bytes = payload->size();
+    e.record_bytes = record_bytes;
+    e.host = HostState::held;
+    e.payload = std::move(payload);
+  });
 }
 
 void BlockTree::drop_host(Entry& entry) {
   assert(entry.host == HostState::held && !entry.pinned());
-  if (entry.disk != DiskState::held) return remove(entry);
+  if (entry.disk != DiskState::held && entry.in_cells == 0) return remove(entry);
   change(entry, [](Entry& e) {
     e.host = HostState::none;
     e.payload = nullptr;
+    if (e.disk == DiskState::wanted) e.disk = DiskState::none;
   });
 }
 
 void BlockTree::drop_disk(Entry& entry) {
   assert(entry.disk == DiskState::held && !entry.pinned());
-  if (entry.host == HostState::none) return remove(entry);
+  if (entry.host == HostState::none && entry.in_cells == 0) return remove(entry);
   change(entry, [](Entry& e) { e.disk = DiskState::none; });
 }
 
 bool BlockTree::host_candidate(const Entry& e) {
-  return e.host == HostState::held && !e.pinned() && e.host_children == 0 &&
-         (e.disk == DiskState::held || e.children.empty());
+  return e.host == HostState::held && !e.yields() && !e.pinned() && e.host_children == 0 &&
+         (e.disk == DiskState::held || e.in_cells > 0 || e.children.empty());
 }
 
 bool BlockTree::disk_candidate(const Entry& e) {
   return e.disk == DiskState::held && !e.pinned() && e.disk_children == 0 &&
-         (e.host == HostState::held || e.children.empty());
+         (e.host == HostState::held || e.in_cells > 0 || e.children.empty());
 }
 
 // The one place where an entry changes: all that depends on it is kept in step, up the chain as far as it matters.
 template <class F>
 void BlockTree::change(Entry& entry, F&& f) {
+  yielding_.erase(&entry);
   host_backed_.erase(&entry);
   host_alone_.erase(&entry);
   disk_.erase(&entry);
   const Share before = share_of(entry);
   f(entry);
   const Share after = share_of(entry);
+  if (entry.yields()) yielding_.insert(&entry);
   if (host_candidate(entry)) host_list(entry).insert(&entry);
   if (disk_candidate(entry)) disk_.insert(&entry);
 
@@ -247,6 +272,7 @@ Entry* BlockTree::least_worth(std::initializer_list<const Candidates*> lists, co
 }
 
 Entry* BlockTree::host_victim(const BlockEvictionPolicy& policy, TimePoint now) const {
+  if (!yielding_.empty()) return *yielding_.begin();
   return least_worth({&host_backed_, &host_alone_}, policy, now, true);
 }
 
@@ -263,7 +289,8 @@ void BlockTree::check_invariants() const {
   [[maybe_unused]] std::size_t candidates = 0;
   for (const auto& [id, e] : entries_) {
     assert(e.id == id && e.parent == get(e.parent_id));
-    assert(e.host != HostState::none || e.disk == DiskState::held);  // (1)
+    assert(e.saved() || e.in_cells > 0);  // (1)
+    assert(e.in_cells == 0 || (full(e) && !e.is_checkpoint()));
     assert((e.host == HostState::held) == (e.payload != nullptr));
     assert(e.payload == nullptr || e.payload->size() == e.payload_bytes);
     assert(e.host != HostState::reading || e.disk == DiskState::held);
@@ -275,25 +302,29 @@ void BlockTree::check_invariants() const {
     assert(!share.disk || e.parent == nullptr || share_of(*e.parent).disk);  // (2)
     assert(e.disk != DiskState::held || e.parent == nullptr || e.parent->disk == DiskState::held);
     int in_host = 0, on_disk = 0, stuck = 0;
+    [[maybe_unused]] int in_cells = 0;
     for (const Entry* child : e.children) {
+      in_cells += child->in_cells;
       assert(child->parent == &e);
       in_host += share_of(*child).host;
       on_disk += share_of(*child).disk;
       stuck += child->stuck();
     }
     assert(e.host_children == in_host && e.disk_children == on_disk && e.stuck_children == stuck);
+    assert(in_cells <= e.in_cells);
     totals.host_bytes += share.host_bytes;
     totals.stuck_bytes += share.stuck ? share.host_bytes : 0;
     totals.disk_bytes += share.disk_bytes;
     totals.host_blocks += share.host;
     totals.disk_blocks += share.on_disk;
-    auto* entry = const_cast<Entry*>(&e);                                                      // only to look it up
+    auto* entry = const_cast<Entry*>(&e);  // only to look it up
+    assert(yielding_.contains(entry) == e.yields());
     assert(host_backed_.contains(entry) == (host_candidate(e) && e.disk == DiskState::held));  // (4)
     assert(host_alone_.contains(entry) == (host_candidate(e) && e.disk != DiskState::held));
     assert(disk_.contains(entry) == disk_candidate(e));
-    candidates += int{host_candidate(e)} + int{disk_candidate(e)};
+    candidates += int{host_candidate(e)} + int{disk_candidate(e)} + int{e.yields()};
   }
-  assert(candidates == host_backed_.size() + host_alone_.size() + disk_.size());
+  assert(candidates == yielding_.size() + host_backed_.size() + host_alone_.size() + disk_.size());
   assert(totals == totals_ && totals.host_bytes <= host_bytes_max_);  // (3)
   for (const auto& [id, children] : roots_) assert(!children.empty());
 }

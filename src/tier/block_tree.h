@@ -1,5 +1,6 @@
-// The index of all blocks of the host and the disk tier: which chain of blocks a prompt begins with, where each block
-// is, what each tier holds, and which block a tier can give up next. It moves no bytes: tiers.h does.
+// The index of all blocks of the host and the disk tier, and of those that stand in cells: which chain of blocks a
+// prompt begins with, where each block is, what each tier holds, and which block a tier can give up next. It moves no
+// bytes: tiers.h does.
 //
 // A block's states:
 //
@@ -10,17 +11,22 @@
 //   held     held      in both                                     drop_host, drop_disk
 //   none     held      on disk only                                begin_read, adopt, drop_disk (gone)
 //   reading  held      host bytes are reserved, the read is going  end_read
+//   none     none      in cells only                               adopt, leave_cells (gone)
+//
+// Beside that, a block of cells is *in cells* while sequences hold all of its tokens (enter_cells, leave_cells). Such a
+// block needs no bytes of a tier: it can be saved as long as it stands there. So its host bytes are the first to be
+// given up, whatever goes on from it, and host memory holds what the cells do not.
 //
 // A block is *pinned* while it is leased, written or read: neither tier gives it up. A block in host memory is *stuck*
-// there while it is pinned or one that goes on from it is stuck. All else in host memory can be given up, from the ends
-// of the chains inwards, so room(bytes) is exact.
+// there while it is pinned or one that goes on from it is stuck, unless it is in cells and nobody wants it on disk. All
+// else in host memory can be given up, from the ends of the chains inwards, so room(bytes) is exact.
 //
 // Owner: Tiers. Threading: the engine thread. Entries keep their address until they are removed.
 // Cost: find() compares the prompt once, with a binary search among the blocks that go on from the same one; a change
 // of state costs O(log n), and O(depth) when a chain becomes stuck or free; a victim is chosen among the 32 oldest of
 // each kind. Invariants (check_invariants):
-//   1. a block is held by some tier, and so is the one it goes on from, which is full, of cells, and ends where it
-//   begins
+//   1. a block is held by some tier or in cells, and so is the one it goes on from, which is full, of cells, and ends
+//   where it begins; what goes on from a block is in the cells of no more sequences than the block itself
 //   2. what is to be written goes on from what is, or is on disk; what is on disk goes on from what is on disk
 //   3. bytes and counts of each tier are the sums over its blocks; host bytes <= the limit
 //   4. the lists of candidates hold exactly the blocks that could be given up next
@@ -61,10 +67,11 @@ struct Entry {
   BlockId parent_id{};
   TokenPos begin = 0;
   Tokens tokens;
-  TokenPos saves = 0;  // tokens that would be computed without it: all since the last checkpoint, for one
-  std::uint64_t payload_bytes = 0;
-  std::uint64_t record_bytes = 0;  // that it takes on disk
-  Payload payload;                 // null unless host == held
+  TokenPos saves = 0;               // tokens that would be computed without it: all since the last checkpoint, for one
+  std::uint64_t payload_bytes = 0;  // 0: it was in cells only so far
+  std::uint64_t record_bytes = 0;   // that it takes on disk
+  std::int32_t in_cells = 0;        // sequences whose cells hold all of it
+  Payload payload;                  // null unless host == held
   HostState host = HostState::none;
   DiskState disk = DiskState::none;
   std::int32_t leases = 0;
@@ -80,14 +87,17 @@ struct Entry {
   TokenPos end() const { return begin + static_cast<TokenPos>(tokens.size()); }
   bool is_checkpoint() const { return kind_of(id) == BlockKind::checkpoint; }
   bool pinned() const { return leases > 0 || host == HostState::reading || disk == DiskState::writing; }
-  bool stuck() const { return host != HostState::none && (pinned() || stuck_children > 0); }
+  bool saved() const { return host != HostState::none || disk == DiskState::held; }
+  // Its host bytes can be given up though others go on from it.
+  bool yields() const { return in_cells > 0 && host == HostState::held && !pinned() && disk != DiskState::wanted; }
+  bool stuck() const { return host != HostState::none && !yields() && (pinned() || stuck_children > 0); }
 };
 
 // The longest known beginning of a prompt.
 struct Found {
   std::vector<BlockId> blocks;  // from the root on
   TokenPos tokens = 0;          // that they cover of the prompt
-  TokenPos tokens_in_host = 0;  // the leading part whose payloads are in host memory now
+  TokenPos tokens_in_host = 0;  // the leading part that is in host memory or in cells now
   TokenPos last_usable = 0;     // tokens of the last block that agree with the prompt; 0 if there are no blocks
 };
 
@@ -127,6 +137,13 @@ class BlockTree {
   // A block that only the disk has; `block.state` is not looked at. REQUIRES: fits(block), unknown.
   Entry& add_on_disk(Block block, std::uint64_t payload_bytes, std::uint64_t record_bytes, TimePoint last_use,
                      std::uint32_t uses);
+  // A block that no tier has, in the cells of one sequence; `block.state` is not looked at. REQUIRES: fits(block),
+  // unknown, full, of cells.
+  Entry& add_in_cells(Block block);
+  // Of one more sequence, and of one fewer. What is held nowhere any more is removed by the caller, with all that goes
+  // on from it.
+  void enter_cells(Entry& entry);
+  void leave_cells(Entry& entry);
   // REQUIRES: no block goes on from it.
   void remove(Entry& entry);
   // The block and all that go on from it, ends of chains first.
@@ -138,15 +155,17 @@ class BlockTree {
   void set_disk(Entry& entry, DiskState state);  // REQUIRES: not from held to none with nothing in host; see drop_disk
   void begin_read(Entry& entry);                 // REQUIRES: on disk only, room without a victim
   void end_read(Entry& entry, Payload payload);  // null: the reservation is given back
-  void adopt(Entry& entry, Payload payload);     // REQUIRES: on disk only, room without a victim
-  // The bytes in one tier are given up; the entry is removed if the other has none. REQUIRES: not pinned, and what is
-  // removed has no children.
+  // REQUIRES: not in host memory, room without a victim.
+  void adopt(Entry& entry, Payload payload, std::uint64_t record_bytes);
+  // The bytes in one tier are given up; the entry is removed if it is held nowhere else. REQUIRES: not pinned, and what
+  // is removed has no children.
   void drop_host(Entry& entry);
   void drop_disk(Entry& entry);
 
   // Whether so many bytes can be had in host memory, victims included.
   bool room(std::uint64_t bytes) const { return totals_.stuck_bytes + bytes <= host_bytes_max_; }
   bool fits_now(std::uint64_t bytes) const { return totals_.host_bytes + bytes <= host_bytes_max_; }
+  // Those that are in cells as well come first, beginnings before ends: the ends are what cells lose first.
   Entry* host_victim(const BlockEvictionPolicy& policy, TimePoint now) const;
   Entry* disk_victim(const BlockEvictionPolicy& policy, TimePoint now) const;
 
@@ -163,6 +182,11 @@ class BlockTree {
     }
   };
   using Candidates = std::set<Entry*, Older>;
+  struct Nearer {
+    bool operator()(const Entry* a, const Entry* b) const {
+      return a->begin != b->begin ? a->begin < b->begin : a->serial < b->serial;
+    }
+  };
   struct Share;
 
   const Children* children_of(const BlockId& id) const;
@@ -187,6 +211,7 @@ class BlockTree {
   std::uint64_t next_serial_ = 1;
   std::unordered_map<BlockId, Entry, BlockIdHash> entries_;
   std::unordered_map<BlockId, Children, BlockIdHash> roots_;  // without empty ones
+  std::set<Entry*, Nearer> yielding_;                         // in host and in cells
   Candidates host_backed_;                                    // in host and on disk
   Candidates host_alone_;                                     // in host only
   Candidates disk_;

@@ -35,6 +35,9 @@ Entry* longest_whole(const Children& children, std::span<const Token> tokens, Bl
   return nullptr;
 }
 
+// Without the disk.
+bool near(const Entry& entry) { return entry.host == HostState::held || entry.in_cells > 0; }
+
 // The full block of cells with exactly these tokens.
 Entry* full_cells(const Children& children, std::span<const Token> tokens) {
   const auto first = children.lower_bound(tokens);
@@ -85,7 +88,7 @@ Found BlockTree::find_cells(const BlockId& root, std::span<const Token> prompt) 
     found.last_usable = kv::common_prefix(next->tokens, prompt);
     found.blocks.push_back(next->id);
     found.tokens += found.last_usable;
-    in_host = in_host && next->host == HostState::held;
+    in_host = in_host && near(*next);
     if (in_host) found.tokens_in_host = found.tokens;
     if (found.last_usable < block_tokens_) break;
     prompt = prompt.subspan(static_cast<std::size_t>(found.last_usable));
@@ -124,7 +127,7 @@ Found BlockTree::find_checkpoint(const BlockId& root, std::span<const Token> pro
     if (next == nullptr) return;
     cells.blocks.push_back(next->id);
     cells.tokens += block_tokens_;
-    in_host = in_host && next->host == HostState::held;
+    in_host = in_host && near(*next);
     if (in_host) cells.tokens_in_host = cells.tokens;
   });
   return found;

@@ -2,6 +2,7 @@
 // wrong byte, no broken invariant, no budget exceeded, and once the disk works again everything can be written.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 
 #include "tier/tiers_test_support.h"
@@ -40,9 +41,16 @@ struct Simulation {
     const bool durable = pick(0, 1) == 1;
     const Tokens prompt = some_prompt();
     const std::size_t n_bytes = pick(0, 400);
-    for (Block& block :
-         checkpoints ? checkpoint_chain_of(kSimRoot, prompt, 4, n_bytes) : chain_of(kSimRoot, prompt, 4, n_bytes)) {
-      if (!world.tiers->put(std::move(block), durable)) break;
+    auto chain =
+        checkpoints ? checkpoint_chain_of(kSimRoot, prompt, 4, n_bytes) : chain_of(kSimRoot, prompt, 4, n_bytes);
+    if (pick(0, 1) == 0) {
+      CellsForTest& sequence = sequences[pick(0, sequences.size() - 1)];
+      sequence.shrink(*world.tiers, 0);
+      sequence.grow(*world.tiers, chain);
+    }
+    const auto room = pick(0, 2) == 0 ? Tiers::Room::as_is : Tiers::Room::make;
+    for (std::size_t i = pick(0, 3) == 0 ? pick(0, chain.size() - 1) : 0; i < chain.size(); ++i) {
+      if (!world.tiers->put(std::move(chain[i]), durable, room)) break;
     }
     if (checkpoints && pick(0, 3) == 0) world.tiers->thin_checkpoints(kSimRoot, prompt);
   }
@@ -69,6 +77,7 @@ struct Simulation {
   }
   void restart(bool killed) {
     leases.clear();
+    for (CellsForTest& sequence : sequences) sequence.forget();
     faults_percent = 0;  // a server does not start on a disk that fails
     if (killed) {        // the copy is what is there at this moment
       const std::string copy = home + "-" + std::to_string(++n_kills);
@@ -84,7 +93,12 @@ struct Simulation {
   }
   void step() {
     world.clock.advance(std::chrono::seconds(pick(0, 200)));
-    switch (pick(0, 11)) {
+    switch (pick(0, 12)) {
+      case 12: {
+        CellsForTest& sequence = sequences[pick(0, sequences.size() - 1)];
+        sequence.shrink(*world.tiers, pick(0, sequence.size()));
+        break;
+      }
       case 0:
       case 1:
       case 2:
@@ -117,6 +131,7 @@ struct Simulation {
   bool checkpoints = false;  // chains end in one
   int n_kills = 0;
   std::vector<Lease> leases;
+  std::array<CellsForTest, 3> sequences;
 };
 
 TEST(FaultSimulation, B20_NothingGoesWrongOnADiskThatFails) {
@@ -132,6 +147,7 @@ TEST(FaultSimulation, B20_NothingGoesWrongOnADiskThatFails) {
     ASSERT_FALSE(testing::Test::HasFatalFailure());
     // The disk works again, and hours go by.
     simulation.leases.clear();
+    for (CellsForTest& sequence : simulation.sequences) sequence.shrink(*simulation.world.tiers, 0);
     simulation.faults_percent = 0;
     for (int hour = 0; hour < 100 && simulation.world.tiers->stats().disk_state.unwritten > 0; ++hour) {
       simulation.world.clock.advance(std::chrono::hours(1));

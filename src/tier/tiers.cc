@@ -57,7 +57,7 @@ bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
   while (room && !tree_.fits_now(bytes)) {
     Entry* victim = tree_.host_victim(policy_, clock_.now());
     assert(victim != nullptr);  // room() is exact
-    ++counts_.host.evictions;
+    if (victim->in_cells == 0) ++counts_.host.evictions;
     if (victim->disk == DiskState::wanted) ++n_given_up_;
     tree_.drop_host(*victim);
   }
@@ -65,34 +65,75 @@ bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
   return room;
 }
 
-bool Tiers::put(Block block, bool durable) {
+// False if a block that only cells hold cannot be taken.
+bool Tiers::adopt(Entry& entry, Payload state, std::uint64_t record_bytes, Room room) {
+  const std::uint64_t bytes = state->size();
+  if (entry.payload_bytes != 0 && entry.payload_bytes != bytes) return entry.saved();
+  if (room == Room::make ? !make_room(bytes, &entry) : !tree_.fits_now(bytes)) return entry.saved();
+  tree_.adopt(entry, std::move(state), record_bytes);
+  drop_covered(entry);
+  return true;
+}
+
+bool Tiers::put(Block block, bool durable, Room room) {
   assert(block.state != nullptr && names(block.id, block.parent, block.tokens));
   if (!tree_.fits(block)) return false;
-  const std::uint64_t bytes = block.state->size();
+  const std::uint64_t bytes = block.state->size(), record_bytes = record_size(block.tokens.size(), bytes);
   Entry* known = tree_.covering(block);
   if (known == nullptr) {
     Entry* parent = tree_.get(block.parent);
-    const bool safe = parent == nullptr || parent->disk == DiskState::held;  // it stays on disk, whatever goes
+    // It stays, whatever goes.
+    const bool safe = parent == nullptr || parent->disk == DiskState::held || parent->in_cells > 0;
+    if (room == Room::as_is && !tree_.fits_now(bytes)) return false;
     if (!make_room(bytes, safe ? nullptr : parent)) {
       ++counts_.refused;
       publish();
       return false;
     }
-    const std::uint64_t record_bytes = record_size(block.tokens.size(), bytes);
     known = &tree_.add(std::move(block), record_bytes, clock_.now());
     drop_covered(*known);
   } else {
     tree_.touch(*known, clock_.now());
     if (disk_) disk_->used(*known);
-    // It was computed again, or it would not be here: having it in memory spares the read.
-    const bool same = known->id == block.id && known->payload_bytes == bytes;
-    if (same && known->host == HostState::none && make_room(bytes, nullptr))
-      tree_.adopt(*known, std::move(block.state));
+    // It was in cells alone, or was computed again, or it would not be here: having it in memory spares the read.
+    if (known->id == block.id && known->host == HostState::none &&
+        !adopt(*known, std::move(block.state), record_bytes, room)) {
+      if (room == Room::make) ++counts_.refused;
+      publish();
+      return false;
+    }
   }
   if (durable) want_durable(known->id);
   if (disk_) disk_->pump();
   publish();
   return true;
+}
+
+bool Tiers::has_room() const {
+  const TreeTotals& totals = tree_.totals();
+  return tree_.fits_now(totals.host_blocks == 0 ? 0 : totals.host_bytes / totals.host_blocks);
+}
+
+std::optional<std::uint64_t> Tiers::enter_cells(Block block) {
+  Entry* known = tree_.get(block.id);
+  if (known != nullptr) {
+    tree_.enter_cells(*known);
+    return known->serial;
+  }
+  if (!tree_.fits(block)) return std::nullopt;
+  Entry& entry = tree_.add_in_cells(std::move(block));
+  drop_covered(entry);
+  return entry.serial;
+}
+
+void Tiers::enter_cells(const BlockId& id) { tree_.enter_cells(*tree_.get(id)); }
+
+void Tiers::leave_cells(const BlockId& id, std::uint64_t serial) {
+  Entry* entry = tree_.get(id, serial);
+  if (entry == nullptr) return;
+  if (entry->in_cells > 1 || entry->saved()) return tree_.leave_cells(*entry);
+  for (Entry* e : tree_.subtree(*entry)) remove(*e);
+  publish();
 }
 
 // From both tiers. REQUIRES: no block goes on from it.
@@ -101,12 +142,13 @@ void Tiers::remove(Entry& entry) {
   tree_.remove(entry);
 }
 
-// What the entry begins with is stored twice no longer, once the entry is as safe as the shorter block was.
+// What the entry begins with is stored twice no longer, once the entry is as safe as the shorter block was. In cells it
+// is as safe as in host memory: it is saved before they lose it.
 void Tiers::drop_covered(Entry& entry) {
   for (Entry* shorter : tree_.covered_by(entry)) {
     if (disk_ && shorter->disk != DiskState::none && entry.disk == DiskState::none) disk_->want(entry);
-    const bool as_safe = shorter->disk == DiskState::none || shorter->disk == DiskState::wanted ||
-                         entry.disk == DiskState::held || !disk_;
+    const bool as_safe = shorter->disk == DiskState::none || entry.disk == DiskState::held ||
+                         (shorter->disk == DiskState::wanted && entry.disk != DiskState::none);
     if (shorter->pinned() || !as_safe) continue;
     remove(*shorter);
   }
@@ -141,7 +183,7 @@ Lease Tiers::lease(std::span<const BlockId> blocks) {
   Lease lease(tree_, blocks);
   for (const Lease::Held& held : lease.blocks()) {
     Entry& entry = *tree_.get(held.id);
-    ++(entry.host == HostState::none ? counts_.disk : counts_.host).hits;
+    if (entry.saved()) ++(entry.host == HostState::none ? counts_.disk : counts_.host).hits;
     tree_.touch(entry, clock_.now());
     if (disk_) disk_->used(entry);
   }
@@ -167,7 +209,7 @@ void Tiers::prefetch(const Lease& lease, std::size_t first) {
   for (const Lease::Held& held : lease.blocks() | std::views::drop(std::max(first, lease.n_let_go()))) {
     Entry* entry = tree_.get(held.id, held.serial);
     if (entry == nullptr) break;  // what goes on from a lost block is of no use
-    if (entry->host != HostState::none) continue;
+    if (entry->host != HostState::none || entry->disk != DiskState::held) continue;
     if (!make_room(entry->payload_bytes, nullptr) && !make_room_of(lease, entry->payload_bytes)) break;
     tree_.begin_read(*entry);
     disk_->read(*entry);

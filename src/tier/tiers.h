@@ -8,7 +8,8 @@
 // Nothing here waits for a disk: one thread of its own does all that is slow, and what it has done takes effect in
 // poll(). Without a disk, or while it fails, blocks live in host memory alone.
 // Host bytes are reserved before they are used. A tier that is full gives up the block worth least (eviction.h) that
-// nobody has a lease on.
+// nobody has a lease on. Before all others, host memory gives up what the cells have too: it can be saved again as long
+// as it stands there, and so cells and host memory together hold as much as both have room for.
 // Owner: the engine. Threading: the engine thread alone; `wake` is called on the disk's thread. Must outlive its
 // leases.
 #pragma once
@@ -124,18 +125,34 @@ class Tiers {
   Found find(const BlockId& root, std::span<const Token> prompt, BlockKind last = BlockKind::cells) const {
     return tree_.find(root, prompt, last);
   }
-  bool contains(const BlockId& id) const { return tree_.get(id) != nullptr; }
+  // Whether a tier has it, and not cells alone.
+  bool contains(const BlockId& id) const {
+    const Entry* entry = tree_.get(id);
+    return entry != nullptr && entry->saved();
+  }
   TokenPos length(const BlockId& id) const;                              // in tokens; 0 for an unknown one
   const Entry* block(const BlockId& id) const { return tree_.get(id); }  // null for an unknown one
   TokenPos block_tokens() const { return tree_.block_tokens(); }
 
-  // Takes the block into host memory, at the cost of others. False, and nothing has changed, if there is no room or the
-  // block that it goes on from is not known (or short). A block that is known only gets its wish and counts as used;
-  // one that a longer known block begins with is not stored beside it. durable: it is to survive a restart, with all
-  // that it goes on from. REQUIRES: names(block.id, block.parent, block.tokens), a state, at most block_tokens
-  // tokens.
-  bool put(Block block, bool durable);
-  void want_durable(const BlockId& id);  // with all that it goes on from; nothing for an unknown one
+  // Takes the block into host memory, at the cost of others (or of none: Room::as_is). False, and nothing has changed,
+  // if there is no room or the block that it goes on from is not known (or short). A block that is known only gets its
+  // wish and counts as used; one that a longer known block begins with is not stored beside it. durable: it is to
+  // survive a restart, with all that it goes on from. REQUIRES: names(block.id, block.parent, block.tokens), a state,
+  // at most block_tokens tokens.
+  enum class Room : std::uint8_t { make, as_is };
+  bool put(Block block, bool durable, Room room = Room::make);
+  // With all that it goes on from; nothing for an unknown one, or behind one that is in cells alone.
+  void want_durable(const BlockId& id);
+
+  bool has_room() const;  // for a block more, as large as they were on average, at the cost of none
+
+  // A sequence's cells hold this full block, and all that it goes on from. A serial number to give to leave_cells();
+  // nothing if the block that it goes on from is not known. `block.state` is not looked at.
+  std::optional<std::uint64_t> enter_cells(Block block);
+  void enter_cells(const BlockId& id);  // of one more sequence. REQUIRES: known, and in cells already
+  // They do not any more. What was held nowhere else is gone then, with all that goes on from it. Does nothing if that
+  // block has gone meanwhile.
+  void leave_cells(const BlockId& id, std::uint64_t serial);
 
   // Thins out the checkpoints on the way of `tokens` (B21): from the last one backwards, the distance between two is at
   // least their distance from the last, so n tokens have some log2(n) of them. Those in use, and those that were used
@@ -179,6 +196,7 @@ class Tiers {
   Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics);
   bool make_room(std::uint64_t bytes, Entry* keep);
   bool make_room_of(const Lease& lease, std::uint64_t bytes);
+  bool adopt(Entry& entry, Payload state, std::uint64_t record_bytes, Room room);
   void remove(Entry& entry);
   void drop_covered(Entry& entry);
   void drop_bad(Entry& entry);

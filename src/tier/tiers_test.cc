@@ -168,6 +168,65 @@ TEST_F(HostOnly, APutDoesNotEvictWhatItGoesOnFrom) {
   EXPECT_TRUE(tiers->contains(chain[0].id));
 }
 
+TEST_F(HostOnly, B20_WhatCellsHaveTooGivesWayFirstFromItsBeginning) {
+  open(40);
+  const auto chain = chain_of(kRoot, numbers(1, 12), 4, 10), other = chain_of(kRoot, numbers(100, 8), 4, 10);
+  put_all(other);
+  clock.advance(600s);
+  CellsForTest sequence;
+  sequence.grow(*tiers, chain);
+  put_all({chain[0], chain[1]});
+  put_all({chain[2]});  // at the cost of the first, which others go on from: the cells have it
+  EXPECT_FALSE(tiers->contains(chain[0].id));
+  EXPECT_TRUE(tiers->contains(chain[1].id));
+  EXPECT_TRUE(tiers->contains(other[1].id));
+  EXPECT_EQ(tiers->stats().host.evictions, 0U);
+  const Found found = tiers->find(kRoot, numbers(1, 12));
+  EXPECT_EQ(found.tokens, 12);
+  EXPECT_EQ(found.tokens_in_host, 12);
+}
+
+TEST_F(HostOnly, B20_ABlockInCellsIsSavedWithoutWhatItGoesOnFrom) {
+  open(10);
+  const auto chain = chain_of(kRoot, numbers(1, 12), 4, 10);
+  EXPECT_FALSE(tiers->put(chain[2], false));  // nobody has what it goes on from
+  CellsForTest sequence;
+  sequence.grow(*tiers, chain);
+  put_all({chain[2]});
+  sequence.shrink(*tiers, 2);  // the end leaves the cells, the beginning stays
+  tiers->check_invariants();
+  EXPECT_EQ(tiers->find(kRoot, numbers(1, 12)).tokens, 12);
+  sequence.shrink(*tiers, 1);  // one that was not saved is lost, and what goes on from it is of no use
+  tiers->check_invariants();
+  EXPECT_EQ(tiers->find(kRoot, numbers(1, 12)).tokens, 4);
+  EXPECT_EQ(tiers->stats().host.blocks, 0U);
+}
+
+TEST_F(HostOnly, B20_BlocksOfSeveralSequencesLeaveWithTheLast) {
+  open(10);
+  const auto chain = chain_of(kRoot, numbers(1, 8), 4, 10);
+  CellsForTest one, two;
+  one.grow(*tiers, chain);
+  two.grow(*tiers, {chain[0]});
+  one.shrink(*tiers, 0);
+  EXPECT_EQ(tiers->find(kRoot, numbers(1, 8)).tokens, 4);
+  two.shrink(*tiers, 0);
+  EXPECT_EQ(tiers->find(kRoot, numbers(1, 8)).tokens, 0);
+  tiers->check_invariants();
+}
+
+TEST_F(HostOnly, B20_APutAtTheCostOfNoneTakesFreeBytesOnly) {
+  open(25);
+  const auto chain = chain_of(kRoot, numbers(1, 12), 4, 10);
+  EXPECT_TRUE(tiers->put(chain[0], false, Tiers::Room::as_is));
+  EXPECT_TRUE(tiers->put(chain[1], false, Tiers::Room::as_is));
+  EXPECT_FALSE(tiers->has_room());
+  EXPECT_FALSE(tiers->put(chain[2], false, Tiers::Room::as_is));
+  EXPECT_FALSE(tiers->put(block_of(kRoot, 0, {50}, 10), false, Tiers::Room::as_is));
+  EXPECT_EQ(tiers->stats().host.blocks, 2U);
+  EXPECT_EQ(tiers->stats().refused, 0U);
+}
+
 TEST_F(HostOnly, AQuarantinedBlockTakesItsDescendantsAndOutlivesNoLease) {
   open(1000);
   const auto chain = chain_of(kRoot, numbers(1, 12), 4, 10);
@@ -225,6 +284,8 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
   const auto tiers = *Tiers::open(options, clock, metrics);
   std::map<BlockId, Tokens> known;  // every block ever put: all tokens up to its end
   std::vector<Lease> leases;
+  std::vector<CellsForTest> sequences(2);
+  const bool with_cells = *rc::gen::arbitrary<bool>();
   const auto prompt_of = [] {
     return *rc::gen::container<Tokens>(static_cast<std::size_t>(*rc::gen::inRange(1, 12)), rc::gen::inRange(0, 3));
   };
@@ -234,7 +295,7 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
     const Tokens prompt = prompt_of();
     TokenPos best = 0;  // by comparing with all that is held
     for (const auto& [id, tokens] : known) {
-      if (!tiers->contains(id)) continue;
+      if (tiers->block(id) == nullptr) continue;
       const auto common = kv::common_prefix(tokens, prompt);
       const bool whole = kind_of(id) == BlockKind::checkpoint && static_cast<std::size_t>(common) == tokens.size();
       if (last == BlockKind::cells || whole) best = std::max(best, common);
@@ -244,14 +305,25 @@ RC_GTEST_PROP(TiersModel, B20_FindAgreesWithComparingEverything, ()) {
     RC_ASSERT(found.tokens_in_host == found.tokens);
     if (*rc::gen::inRange(0, 4) == 0) leases.push_back(tiers->lease(found.blocks));
     if (!leases.empty() && *rc::gen::inRange(0, 4) == 0) leases.erase(leases.begin());
-    for (const Lease& lease : leases) RC_ASSERT(tiers->ready(lease) == Ready::yes);
+    for (const Lease& lease : leases) RC_ASSERT(with_cells || tiers->ready(lease) == Ready::yes);
     if (*rc::gen::inRange(0, 10) == 0 && !found.blocks.empty() && leases.empty()) {
       tiers->quarantine(found.blocks.back());
       RC_ASSERT(!tiers->contains(found.blocks.back()));
     }
     const auto n_bytes = static_cast<std::size_t>(*rc::gen::inRange(0, 30));
-    for (Block& block : last == BlockKind::cells ? chain_of(kRoot, prompt, options.block_tokens, n_bytes)
-                                                 : checkpoint_chain_of(kRoot, prompt, options.block_tokens, n_bytes)) {
+    auto chain = last == BlockKind::cells ? chain_of(kRoot, prompt, options.block_tokens, n_bytes)
+                                          : checkpoint_chain_of(kRoot, prompt, options.block_tokens, n_bytes);
+    if (with_cells) {
+      CellsForTest& sequence = sequences[static_cast<std::size_t>(*rc::gen::inRange(0, 2))];
+      sequence.shrink(*tiers, static_cast<std::size_t>(*rc::gen::inRange(0, 2)) * sequence.size() / 2);
+      if (sequence.size() == 0) sequence.grow(*tiers, chain);
+      for (const Block& block : chain) {
+        const auto end = static_cast<std::ptrdiff_t>(block.begin) + static_cast<std::ptrdiff_t>(block.tokens.size());
+        if (tiers->block(block.id) != nullptr) known[block.id] = Tokens(prompt.begin(), prompt.begin() + end);
+      }
+      tiers->check_invariants();
+    }
+    for (Block& block : chain) {
       const auto end = static_cast<std::ptrdiff_t>(block.begin) + static_cast<std::ptrdiff_t>(block.tokens.size());
       const BlockId id = block.id;
       const std::size_t before = tiers->stats().host.blocks;

@@ -89,6 +89,35 @@ inline std::vector<Block> checkpoint_chain_of(const BlockId& root, const Tokens&
   return chain;
 }
 
+// What a sequence of the scheduler tells of the full blocks in its cells.
+class CellsForTest {
+ public:
+  // Holds the full blocks of this chain from here on, which begins with what it holds already.
+  void grow(Tiers& tiers, const std::vector<Block>& chain) {
+    std::erase_if(held_, [&](const Lease::Held& held) { return !known(tiers, held); });
+    for (std::size_t i = held_.size(); i < chain.size(); ++i) {
+      const Block& block = chain[i];
+      const bool full = static_cast<TokenPos>(block.tokens.size()) == tiers.block_tokens();
+      if (!full || kind_of(block.id) == BlockKind::checkpoint) return;
+      const auto serial = tiers.enter_cells(block);
+      if (!serial) return;
+      held_.push_back({block.id, *serial});
+    }
+  }
+  void shrink(Tiers& tiers, std::size_t n_blocks) {
+    for (; held_.size() > n_blocks; held_.pop_back()) tiers.leave_cells(held_.back().id, held_.back().serial);
+  }
+  std::size_t size() const { return held_.size(); }
+  void forget() { held_.clear(); }  // the tiers are gone
+
+ private:
+  static bool known(const Tiers& tiers, const Lease::Held& held) {
+    const Entry* entry = tiers.block(held.id);
+    return entry != nullptr && entry->serial == held.serial;
+  }
+  std::vector<Lease::Held> held_;
+};
+
 inline Tokens numbers(Token first, int n) {
   Tokens tokens;
   for (int i = 0; i < n; ++i) tokens.push_back(first + i);

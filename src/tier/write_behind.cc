@@ -62,7 +62,7 @@ void WriteBehind::want(Entry& entry) {
   std::vector<Entry*> chain;
   for (Entry* e = &entry; e != nullptr && e->disk == DiskState::none; e = e->parent) chain.push_back(e);
   for (Entry* e : chain | std::views::reverse) {
-    if (e->record_bytes > record_bytes_max_) return;  // nor what goes on from it
+    if (e->host != HostState::held || e->record_bytes > record_bytes_max_) return;  // nor what goes on from it
     tree_.set_disk(*e, DiskState::wanted);
     wanted_.push_back({e->id, e->serial});
   }

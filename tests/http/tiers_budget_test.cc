@@ -85,8 +85,8 @@ class TiersBudget : public ServerTest {
 
   static void expect_within(const Seen& seen, const Seen& without_tiers, double budget) {
     EXPECT_LE(seen.host_bytes_max, budget);
-    EXPECT_LE(seen.rss, 1.1 * (without_tiers.rss + budget));
-    EXPECT_LE(seen.peak, 1.1 * (without_tiers.peak + budget));
+    EXPECT_LE(seen.rss, without_tiers.rss + 1.1 * budget);
+    EXPECT_LE(seen.peak, without_tiers.peak + 1.1 * budget);
   }
 
   static constexpr const char* kHostBytes = "coppice_tier_bytes{tier=\"host\"}";
@@ -115,7 +115,9 @@ TEST_F(TiersBudget, B20_WithRoomForAllNothingIsComputedTwice) {
   EXPECT_GT(mean_ms("restore"), 0);
 }
 
-TEST_F(TiersBudget, B20_MoreConversationsThanRoomStayWithinTheBudget) {
+// Four take turns in the room of 3.4: 2.2 in host memory, 1.2 in the cells. What is lost is about what does not fit,
+// and not every conversation just before its turn.
+TEST_F(TiersBudget, B20_MoreConversationsThanRoomLoseWhatDoesNotFit) {
   const double budget = 2.2 * bytes_per_conversation();
   ASSERT_NO_FATAL_FAILURE(serve_one(0));
   const Seen without = rotate(4);
@@ -123,21 +125,25 @@ TEST_F(TiersBudget, B20_MoreConversationsThanRoomStayWithinTheBudget) {
   const Seen with = rotate(4);
   for (std::size_t round = 1; round < kRounds; ++round) {
     EXPECT_GT(with.of_round(round), 4 * kNew) << "one of them must have been lost in part";
-    EXPECT_LE(with.of_round(round), without.of_round(round));
+    EXPECT_LE(with.of_round(round), kLength + kLength / 5);
+    EXPECT_GT(without.of_round(round), 4 * kLength);
   }
   EXPECT_GT(with.cache.at("host").at("evictions").get<int>(), 0);
   expect_within(with, without, budget);
 }
 
-// Two and a bit in host memory and one in the cells are three. Off: what the cells hold stays in host memory too, so
-// that three of them take turns in the room of two, and each is gone when its turn comes.
-TEST_F(TiersBudget, DISABLED_B20_RoomForTwoAndABitBesideTheCellsServesThree) {
+// What the cells hold need not be in host memory: 2.2 there and 1.2 in the cells are three, with a bit to spare.
+TEST_F(TiersBudget, B20_RoomForTwoAndABitBesideTheCellsServesThree) {
   const double budget = 2.2 * bytes_per_conversation();
+  ASSERT_NO_FATAL_FAILURE(serve_one(0));
+  const Seen without = rotate(3);
   ASSERT_NO_FATAL_FAILURE(serve_one(budget));
   const Seen with = rotate(3);
   for (std::size_t round = 1; round < kRounds; ++round) {
     for (const int computed : with.computed[round]) EXPECT_EQ(computed, kNew) << "round " << round;
   }
+  EXPECT_EQ(with.cache.at("host").at("evictions"), 0);
+  expect_within(with, without, budget);
 }
 
 }  // namespace
