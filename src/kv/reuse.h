@@ -7,7 +7,15 @@
 namespace coppice::kv {
 
 // Where reused KV came from.
-enum class Source : std::uint8_t { none, slot, donor, pool, host, disk };
+enum class Source : std::uint8_t {
+  none,
+  slot,
+  donor,
+  pool,
+  host,
+  disk,
+  prepared,  // computed while nobody waited, for this very prompt, and used for the first time (spec B25)
+};
 
 // Why less was reused than the session's previous prompt would allow.
 enum class MissReason : std::uint8_t {
@@ -28,6 +36,7 @@ constexpr std::string_view name(Source s) {
     case Source::pool: return "pool";
     case Source::host: return "host";
     case Source::disk: return "disk";
+    case Source::prepared: return "prepared";
   }
   return "";
 }

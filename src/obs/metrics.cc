@@ -50,6 +50,22 @@ std::array<prometheus::Counter*, 5> reused_by_source(Registry& r) {
           &family.Add({{"source", "host"}}), &family.Add({{"source", "disk"}})};
 }
 
+std::array<prometheus::Counter*, 3> background_by_result(Registry& r) {
+  auto& family = BuildCounter()
+                     .Name("coppice_background_tokens_total")
+                     .Help("Prompt tokens that were computed before anybody asked, and what became of them.")
+                     .Register(r);
+  return {&family.Add({{"result", "computed"}}), &family.Add({{"result", "used"}}),
+          &family.Add({{"result", "wasted"}})};
+}
+
+std::array<prometheus::Counter*, 5> background_by_reason(Registry& r) {
+  auto& family =
+      BuildCounter().Name("coppice_background_dropped_total").Help("Background work that was given up.").Register(r);
+  return {&family.Add({{"reason", "superseded"}}), &family.Add({{"reason", "moved_on"}}),
+          &family.Add({{"reason", "full"}}), &family.Add({{"reason", "no_room"}}), &family.Add({{"reason", "failed"}})};
+}
+
 }  // namespace
 
 Metrics::Metrics()
@@ -107,6 +123,13 @@ Metrics::Metrics()
       time_to_first_token_seconds(
           seconds(*registry_, "coppice_time_to_first_token_seconds", "Time from arrival to the first sampled token.")),
       step_seconds(seconds(*registry_, "coppice_engine_step_seconds", "Time of one engine step.")),
+      background_tokens(background_by_result(*registry_)),
+      background_dropped(background_by_reason(*registry_)),
+      background_preempted(counter(*registry_, "coppice_background_preempted_total",
+                                   "Times that background work gave way to a request.")),
+      background_queued(gauge(*registry_, "coppice_background_queued", "Prompts that wait to be prepared.")),
+      background_step_seconds(seconds(*registry_, "coppice_background_step_seconds",
+                                      "Time of one step of background work: the most that a request waits for it.")),
       tier_bytes(gauge_by_tier(*registry_, "coppice_tier_bytes", "Bytes of KV blocks, reserved ones included.")),
       tier_bytes_limit(gauge_by_tier(*registry_, "coppice_tier_bytes_limit", "Bytes that a tier may hold.")),
       tier_blocks(gauge_by_tier(*registry_, "coppice_tier_blocks", "KV blocks held.")),

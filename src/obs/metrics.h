@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,10 +15,17 @@ class Registry;
 
 namespace coppice::obs {
 
+// What became of the tokens that background work computed, and why background work was given up.
+enum class Prepared : std::uint8_t { computed, used, wasted };
+enum class BackgroundDrop : std::uint8_t { superseded, moved_on, full, no_room, failed };
+
 class Metrics {
  public:
   Metrics();
   ~Metrics();
+
+  prometheus::Counter& background(Prepared result) { return *background_tokens[static_cast<std::size_t>(result)]; }
+  prometheus::Counter& background(BackgroundDrop why) { return *background_dropped[static_cast<std::size_t>(why)]; }
 
   // Prometheus text exposition format 0.0.4.
   std::string text() const;
@@ -63,6 +71,11 @@ class Metrics {
   prometheus::Histogram& prefill_seconds;
   prometheus::Histogram& time_to_first_token_seconds;
   prometheus::Histogram& step_seconds;
+  std::array<prometheus::Counter*, 3> background_tokens;   // by Prepared
+  std::array<prometheus::Counter*, 5> background_dropped;  // by BackgroundDrop
+  prometheus::Counter& background_preempted;
+  prometheus::Gauge& background_queued;
+  prometheus::Histogram& background_step_seconds;
 
   // Host and disk tier (tier/tiers.h), in this order.
   std::array<prometheus::Gauge*, 2> tier_bytes;

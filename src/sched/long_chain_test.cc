@@ -7,7 +7,6 @@
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBlock = TieredWorld::kBlock;
 constexpr TokenPos kCells = 1200;
 
 class LongChain : public testing::Test {

@@ -57,10 +57,14 @@ class EventSink;
 
 struct Request {
   RequestId id;
-  std::shared_ptr<const Tokens> prompt;  // REQUIRES: 1 <= size; every token within the vocabulary
-  std::unique_ptr<engine::Sampler> sampler;
+  std::shared_ptr<const Tokens> prompt;      // REQUIRES: 1 <= size; every token within the vocabulary
+  std::unique_ptr<engine::Sampler> sampler;  // null for background work
   Placement placement;
   std::optional<PoolSpec> make_pool;  // REQUIRES: n_predict == 0, cache_prompt
+  // Nobody waits for it: it is computed while nothing else is to be done, and given up for many reasons, with
+  // on_failed(cancelled) (spec B25). Of all such requests of a session only the newest stays. REQUIRES: n_predict == 0,
+  // cache_prompt, no pool, pins, slot or donor.
+  bool background = false;
   TextOptions text;
   engine::ProbsOptions probs;
   std::int32_t n_predict = -1;      // tokens to generate; -1: until stop or a full context; 0: only evaluate the prompt
@@ -103,6 +107,7 @@ struct Report {
   TokenPos diverged_at = -1;                     // token index where the prompt left what was held; -1: it did not
   std::string diverged_text;                     // a short window of the prompt around it
   std::int32_t pauses = 0;                       // times the request gave its cells back and recomputed
+  TokenPos prepared = 0;                         // of the reused ones, computed before while nobody waited (B25)
   TokenPos pinned = 0;                           // of its prompt, how many tokens its own pins keep
   std::int32_t pins_refused = 0;                 // of its pins
   bool coalesced = false;                        // waited for a request that was computing the common prefix (B16)

@@ -26,7 +26,7 @@ Residency::Residency(const Options& options, engine::Runner& runner, const Clock
       sessions_(options.sessions, options.on_forgotten),
       pinned_max_(pools_possible(options, runner.info())),
       pools_(pinned_max_),
-      slots_(static_cast<std::size_t>(options.n_slots)) {}
+      slots_(static_cast<std::size_t>(options.n_slots) + 1) {}
 
 TokenPos Residency::held(SlotId slot) const {
   const auto seq = of(slot);
@@ -45,6 +45,7 @@ std::int32_t Residency::n_parked() const {
 
 SequencePlace Residency::place(SeqId seq) const {
   SequencePlace place{.seq = seq, .slot = sequences_.notes(seq).slot, .pool = {}};
+  if (place.slot && static_cast<std::size_t>(place.slot->value) + 1 == slots_.size()) place.slot.reset();  // the lane
   if (const Pool* pool = pools_.of(seq)) {
     place.pool = pool->name;
   } else if (pins_.contains(seq)) {
@@ -129,6 +130,8 @@ void Residency::retire(SeqId seq) {
 }
 
 void Residency::drop(SeqId seq) {
+  const Sequences::Notes& notes = sequences_.notes(seq);
+  metrics_.background(obs::Prepared::wasted).Increment(std::max(0, notes.prepared_end - notes.prepared_begin));
   if (const auto slot = sequences_.notes(seq).slot) slot_ref(*slot).reset();
   if (const auto session = sequences_.notes(seq).session) sessions_.lost(*session, seq);
   sequences_.clear(seq);

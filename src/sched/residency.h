@@ -50,6 +50,7 @@ class Residency {
     // Before a sequence is given up, all but its first tokens; may be empty.
     std::function<void(SeqId, TokenPos)> on_loss;
   };
+  // There is a slot more than `n_slots`, for background work: it takes no sequence that is not free.
   // REQUIRES: options.n_slots <= runner.info().n_seqs.
   Residency(const Options& options, engine::Runner& runner, const Clock& clock, obs::Metrics& metrics);
 
@@ -140,7 +141,7 @@ class Residency {
   std::size_t pinned_max_;                   // pools and pins together
   PoolTable pools_;                          // its leases end before sequences_
   PrefixPins pins_;                          // likewise
-  std::vector<std::optional<SeqId>> slots_;  // by SlotId
+  std::vector<std::optional<SeqId>> slots_;  // by SlotId; the last one is the lane of background work
 };
 
 }  // namespace coppice::sched

@@ -40,13 +40,14 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
       costs_(options.spill_spread_min),
       tiering_(options.tier, residency_.sequences(), runner, costs_, clock, metrics),
       session_keeper_(tiering_.on() ? options.tier : TierOptions{},
-                      tiering_.has_checkpoints() ? tier::BlockKind::checkpoint : tier::BlockKind::cells, clock) {
+                      tiering_.has_checkpoints() ? tier::BlockKind::checkpoint : tier::BlockKind::cells, clock),
+      background_(options.background_limit) {
   const auto& info = runner.info();
   assert(options.n_slots >= 1 && options.n_slots <= info.n_seqs);
   assert(info.n_batch >= options.n_slots);  // one token for each decoding slot must fit into one step
   if (options_.step_tokens_max <= 0) options_.step_tokens_max = info.n_ubatch;
   options_.step_tokens_max = std::min(options_.step_tokens_max, info.n_batch);
-  for (std::int32_t i = 0; i < options.n_slots; ++i) slots_.push_back({SlotId{i}, -1, nullptr});
+  for (std::int32_t i = 0; i <= options.n_slots; ++i) slots_.push_back({SlotId{i}, -1, nullptr});
   metrics_.slots_total.Set(options.n_slots);
   metrics_.kv_cells_total.Set(info.n_cells);
   session_keeper_.load(residency_.sessions());
@@ -81,6 +82,9 @@ void Scheduler::submit(Request request) {
   a->report.session = a->request.placement.session;
   a->report.session_rule = a->request.placement.session_rule;
   a->report.prompt_tokens = a->input_length();
+  if (a->request.background) return submit_background(std::move(a));
+  if (const auto session = a->session()) session_moves_on(*session);
+  preempt_background();
   enqueue(std::move(a));
   publish_gauges();
 }
@@ -103,6 +107,8 @@ void Scheduler::cancel(RequestId id) {
     auto a = std::move(*waiting);
     queue_.erase(waiting);
     end_early(std::move(a), gone);
+  } else if (cancel_background(id)) {
+    return;
   } else if (Slot* running = slot_of(id)) {
     end_early(release(*running), gone);
   }
@@ -124,8 +130,10 @@ void Scheduler::conclude(RequestId id) {
 }
 
 void Scheduler::fail_all(const Error& error, bool queued_only) {
+  if (background_running()) end_background(Drop::failed);
+  for (auto& a : background_.take_all()) drop_background(std::move(a), Drop::failed);
   for (auto& a : std::exchange(queue_, {})) end_early(std::move(a), error);
-  for (Slot& s : slots_) {
+  for (Slot& s : slots()) {
     if (s.active && !queued_only) end_early(release(s), error);
   }
   publish_gauges();
@@ -142,6 +150,7 @@ bool Scheduler::step() {
   const std::size_t waiting = queue_.size();
   const bool saved = tiering_.work();
   admit();
+  if (running() == 0 && queue_.empty()) begin_background();
   if (running() == 0) return saved;
   if (on_change_ && queue_.size() != waiting) on_change_();  // or they would count as waiting until the step's end
   restore_some();
@@ -152,6 +161,9 @@ bool Scheduler::step() {
     if (status == engine::DecodeStatus::ok) {
       note_step(clock_.now() - began);
       note_evaluated();
+      if (background_running()) {
+        note_background(lane().seq(), static_cast<TokenPos>(batch_.size()), clock_.now() - began);
+      }
       sample_all();
     } else {
       end_with_failed_batch(status);
@@ -196,6 +208,7 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
 }
 
 void Scheduler::finish(Slot& s, StopKind stop, TextDelta tail) {
+  if (&s == &lane()) return deliver_background(leave_lane());
   auto a = release(s);
   if (a->request.make_pool) pin(*a, s.id);
   if (a->phase == Phase::decoding) a->report.decode += clock_.now() - a->prefilled;
@@ -257,7 +270,7 @@ Snapshot Scheduler::snapshot() const {
                     .sequences_total = sequences().count(),
                     .queued = queue_.size(),
                     .queue_limit = options_.queue_limit};
-  for (const Slot& s : slots_) {
+  for (const Slot& s : slots()) {
     SlotInfo info{.id = s.id, .busy = !!s.active, .held = residency_.held(s.id)};
     if (const auto seq = residency_.of(s.id)) info.exclusive = cells.exclusive(*seq);
     if (const auto* session = slot_map_.session_of(s.id)) info.session = session->name;
@@ -278,7 +291,7 @@ void Scheduler::publish_gauges() {
   metrics_.sequences_parked.Set(residency_.n_parked());
   metrics_.pools.Set(static_cast<double>(residency_.pools().size()));
   metrics_.prefix_pins.Set(static_cast<double>(residency_.pins().size()));
-  metrics_.slots_busy.Set(static_cast<double>(running()));
+  metrics_.slots_busy.Set(static_cast<double>(running() - (background_running() ? 1 : 0)));
   metrics_.requests_queued.Set(static_cast<double>(queue_.size()));
   metrics_.sessions_known.Set(static_cast<double>(residency_.sessions().size()));
 }
@@ -302,6 +315,7 @@ void Scheduler::check_invariants() const {
       assert(seen[i] == (i < prompt.size() ? prompt[i] : a.generated.at(i - prompt.size())));
     }
   }
+  assert(!background_running() || (running() == 1 && queue_.empty()));
   assert(leases == sequences().leases().total());
   for (const auto& a : queue_) {
     assert(!fills_prompt(a->phase) && a->phase != Phase::decoding);

@@ -9,6 +9,7 @@
 //   2. a running request's sequence holds a prefix of prompt + generated tokens
 //   3. a request that waits for a prefix waits for one that runs, so that nobody waits in a circle
 //   4. every request that submit() took ends with exactly one on_finished or on_failed
+//   5. while background work is in its lane no request runs or waits
 #pragma once
 
 #include <deque>
@@ -26,6 +27,7 @@
 #include "obs/metrics.h"
 #include "sched/active.h"
 #include "sched/admission.h"
+#include "sched/background_queue.h"
 #include "sched/batch_plan.h"
 #include "sched/cost_model.h"
 #include "sched/inspector.h"
@@ -41,7 +43,10 @@ struct SchedulerOptions {
   float slot_prompt_similarity = 0.1F;
   TokenPos step_tokens_max =
       0;  // tokens that one step evaluates at most, decoding ones included; 0: the model's n_ubatch
-  std::size_t queue_limit = 512;  // requests that may wait
+  std::size_t queue_limit = 512;      // requests that may wait
+  std::size_t background_limit = 64;  // prompts that may wait to be prepared; one more, and the oldest is given up
+  // What one step of background work may take, by what was measured: so long a request may have to wait for it.
+  Duration background_step = std::chrono::milliseconds(50);
   // A request waits for another one's prefill if that saves at least so many tokens; below, waiting costs more than it
   // saves. The completions of one request (n > 1) wait for each other whatever it saves.
   TokenPos coalesce_tokens_min = 32;
@@ -88,13 +93,13 @@ class Scheduler final : public Inspector {
   // Ends every request with this error. `queued_only` leaves the running ones alone.
   void fail_all(const Error& error, bool queued_only);
 
-  bool idle() const { return queue_.empty() && running() == 0 && !tiering_.busy(); }
+  bool idle() const { return queue_.empty() && running() == 0 && background_.empty() && !tiering_.busy(); }
   // Nothing can be done before the disk has done something.
   bool waits_for_disk() const;
   void flush_tiers(std::function<void(tier::FlushResult)> done) override { tiering_.flush(std::move(done)); }
   tier::Stats tier_stats() const override { return tiering_.stats(); }
   std::size_t queued() const { return queue_.size(); }
-  std::size_t running() const;
+  std::size_t running() const;  // the lane of background work included
   Snapshot snapshot() const;
   const Sequences& sequences() const { return residency_.sequences(); }
   const Residency& residency() const { return residency_; }
@@ -150,6 +155,23 @@ class Scheduler final : public Inspector {
   TokenPos reserved_cells() const;
   Residency::SeqSet wanted_sequences() const;
   bool evict_one(TokenPos cells);
+
+  // scheduler_background.cc
+  using Drop = obs::BackgroundDrop;
+  void submit_background(std::unique_ptr<Active> a);
+  void drop_background(std::unique_ptr<Active> a, Drop why);
+  std::unique_ptr<Active> leave_lane();
+  void preempt_background();
+  void session_moves_on(const kv::SessionKey& key);
+  void end_background(Drop why);
+  bool cancel_background(RequestId id);
+  void deliver_background(std::unique_ptr<Active> a);
+  bool is_held(const Active& a, const Lookup& lookup) const;
+  bool make_background_room(TokenPos cells, std::optional<SeqId> from);
+  void begin_background();
+  TokenPos background_step_tokens() const;
+  void note_background(SeqId seq, TokenPos computed, Duration took);
+  TokenPos use_prepared(SeqId from, TokenPos reused);
 
   // scheduler_restore.cc
   void find_in_tiers(Active& a, const std::vector<TokenPos>& common);
@@ -219,6 +241,11 @@ class Scheduler final : public Inspector {
   TokenPos held(const Slot& s) const { return sequences().length(s.seq()); }
   Slot* slot_of(RequestId id);
   const Slot* slot_of(RequestId id) const;
+  std::span<Slot> slots() { return std::span(slots_).first(static_cast<std::size_t>(options_.n_slots)); }
+  std::span<const Slot> slots() const { return std::span(slots_).first(static_cast<std::size_t>(options_.n_slots)); }
+  Slot& lane() { return slots_.back(); }
+  const Slot& lane() const { return slots_.back(); }
+  bool background_running() const { return !!lane().active; }
   Slot& slot(SlotId id) { return slots_[static_cast<std::size_t>(id.value)]; }
   const Slot& slot(SlotId id) const { return slots_[static_cast<std::size_t>(id.value)]; }
 
@@ -232,8 +259,9 @@ class Scheduler final : public Inspector {
   Tiering tiering_;
   SessionKeeper session_keeper_;
   kv::SlotMap slot_map_;
-  std::vector<Slot> slots_;  // their leases end before residency_
+  std::vector<Slot> slots_;  // and, as the last one, the lane of background work; their leases end before residency_
   Queue queue_;
+  BackgroundQueue background_;
   std::int64_t releases_ = 0;
   bool stalled_ = false;  // all that run wait for the disk to read their blocks
   bool retry_ = true;     // something has changed that a waiting request may have been waiting for

@@ -15,7 +15,7 @@ namespace coppice::sched {
 void Scheduler::admit() {
   const bool retry = std::exchange(retry_, false) || running() == 0;
   for (std::size_t i = 0; i < queue_.size();) {
-    if (running() == slots_.size()) {
+    if (running() == slots().size()) {
       retry_ |= retry;  // the rest of the queue has not been looked at
       return;
     }
@@ -159,11 +159,12 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   const SeqId seq = residency_.begin(s.id, facts.plan);
   a->lease = residency_.sequences().leases().take(seq);
   const auto session = a->session();
+  const bool background = a->request.background;
   residency_.set_session(seq, session);
   // What comes out of the tiers was used before, though not in this sequence: for eviction.
   if (facts.restored > 0) residency_.sequences().notes(seq).uses = std::max(residency_.sequences().notes(seq).uses, 1);
   if (p.cache_prompt) residency_.sequences().promise(seq, p.ns, *a->input);
-  if (session) {
+  if (session && !background) {
     slot_map_.commit(*session, s.id);
     if (p.cache_prompt) {
       residency_.sessions().begin(*session, a->request.prompt, p.parent_session, seq, clock_.now());
@@ -174,7 +175,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   a->checkpoints = checkpoints_of(*a, facts.known());
   a->checkpoints_done = 0;
   a->admitted = a->restored = clock_.now();
-  if (!a->started) {
+  if (!a->started && !background) {
     a->report.queued = a->admitted - a->arrived;
     metrics_.queue_seconds.Observe(to_s(a->report.queued));
   }
@@ -185,7 +186,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
   }
   s.active = std::move(a);
   if (s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
-  spill_idle(s.active->input_length() - facts.known());
+  if (!background) spill_idle(s.active->input_length() - facts.known());
 }
 
 // What waiting requests will start from: given up last.
@@ -204,7 +205,9 @@ Residency::SeqSet Scheduler::wanted_sequences() const {
   return wanted;
 }
 
+// Background work takes nothing from anybody; make_background_room() gave it what it may have.
 bool Scheduler::evict_one(TokenPos cells) {
+  if (background_running()) return false;
   return residency_.evict_one(kv::Shortage::cells, cells, wanted_sequences());
 }
 

@@ -153,6 +153,7 @@ Result<SessionInfo> Scheduler::session(NamespaceId ns, const std::string& name) 
 
 Result<TokenPos> Scheduler::forget_session(NamespaceId ns, const std::string& name) {
   const kv::SessionKey key{ns, name};
+  session_moves_on(key);
   const bool runs =
       std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.active && s.active->session() == key; });
   if (runs) return fail(ErrorKind::conflict, fmt::format("session '{}' is running a request", name), "session");

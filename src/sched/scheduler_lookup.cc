@@ -13,8 +13,8 @@ Scheduler::Lookup Scheduler::look_up(const Tokens& prompt, const Placement& plac
 // Slot choice (spec A1).
 kv::SlotChoice Scheduler::place(const Lookup& lookup) const {
   std::vector<kv::SlotView> views;
-  views.reserve(slots_.size());
-  for (const Slot& s : slots_) {
+  views.reserve(slots().size());
+  for (const Slot& s : slots()) {
     kv::SlotView view{.id = s.id, .busy = !!s.active, .last_used = s.last_used};
     if (const auto seq = residency_.of(s.id)) {
       view.empty = sequences().length(*seq) == 0;

@@ -8,6 +8,7 @@ namespace coppice::sched {
 
 void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
   if (a.started) return;  // after a pause the first admission's counts stand; recomputing shows as `computed`
+  if (!a.request.background && facts.plan.from) a.report.prepared = use_prepared(*facts.plan.from, facts.plan.reused);
   Report& report = a.report;
   report.source = facts.plan.source;
   switch (report.source) {
@@ -16,6 +17,8 @@ void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
     case kv::Source::pool: report.reused_pool = facts.plan.reused; break;
     default: break;
   }
+  if (a.request.background) return;
+  if (report.prepared > 0) report.source = kv::Source::prepared;
   // One of n completions starts from another one's prompt; there is nothing to explain unless that failed.
   const bool forked = a.request.placement.is_fork && facts.plan.reused == a.input_length() - 1;
   const Miss miss = forked ? Miss{} : explain_miss(facts, *a.input);

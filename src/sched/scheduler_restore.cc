@@ -31,6 +31,10 @@ bool Scheduler::may_look_at(Active& a) const {
 bool Scheduler::waits_for_disk() const {
   if (!tiering_.on() || tiering_.has_work()) return false;
   if (running() > 0) return stalled_;
+  if (queue_.empty() && !background_.empty()) {
+    const Active& first = background_.first();
+    return first.phase == Phase::waiting_for_blocks && tiering_.waits_for_disk(first.hold);
+  }
   return std::all_of(queue_.begin(), queue_.end(), [](const auto& a) { return a->phase == Phase::waiting_for_blocks; });
 }
 
@@ -109,6 +113,7 @@ bool Scheduler::restore_block(Slot& s) {
     const TokenPos host = std::clamp(a.hold.tokens_in_host - begin, 0, *gained);
     a.report.reused_host += host;
     a.report.reused_disk += *gained - host;
+    if (a.request.background) return held(s) < a.restore_until || !sequences().resumable(s.seq());
     metrics_.prompt_tokens_reused[3]->Increment(host);
     metrics_.prompt_tokens_reused[4]->Increment(*gained - host);
   }
@@ -133,6 +138,7 @@ void Scheduler::end_restoring(Slot& s) {
 
 // Cells without a state that fits are of no use: the request begins again, with what the cells of others give it.
 void Scheduler::restart_without_tiers(Slot& s) {
+  if (&s == &lane()) return end_background(Drop::failed);
   auto a = release(s);
   a->without_tiers = true;
   if (a->report.pauses == 0) {

@@ -55,7 +55,8 @@ void Scheduler::add_prefill() {
   }
   // However many requests decode, prompts get at least a quarter of a step; a batch never exceeds what the model takes.
   const auto decoding = static_cast<TokenPos>(batch_.size());
-  const TokenPos share = std::max({options_.step_tokens_max - decoding, options_.step_tokens_max / 4, 1});
+  const TokenPos step_max = background_running() ? background_step_tokens() : options_.step_tokens_max;
+  const TokenPos share = std::max({step_max - decoding, step_max / 4, 1});
   TokenPos budget = std::min({share, runner_.info().n_batch - decoding, wanted});
   while (sequences().free_cells() - decoding < budget && evict_one(budget + decoding - sequences().free_cells())) {
   }
@@ -97,6 +98,7 @@ void Scheduler::append_prefill(const Slot& s, TokenPos count) {
 // the oldest always gets to its end. Alone and still short, a request has filled the whole context and ends. False if a
 // request had to end.
 bool Scheduler::make_room(TokenPos cells) {
+  if (background_running()) return end_background(Drop::no_room), false;
   while (sequences().free_cells() < cells) {
     if (evict_one(cells - sequences().free_cells())) continue;
     if (running() == 1) {
@@ -132,7 +134,7 @@ void Scheduler::note_evaluated() {
     Active& a = *slot(*sequences().notes(item.seq).slot).active;
     if (a.phase != Phase::prefilling) continue;
     ++a.report.computed;
-    ++computed;
+    if (!a.request.background) ++computed;
   }
   metrics_.prompt_tokens_computed.Increment(computed);
   for (Slot& s : slots_) {
@@ -195,6 +197,7 @@ void Scheduler::finish_prefill(Slot& s) {
   retry_ = true;  // waiting requests may have been short of what is shared or folded now
   a.prefilled = clock_.now();
   a.report.prefill += a.prefilled - a.restored;
+  if (a.request.background) return;
   metrics_.prefill_seconds.Observe(to_s(a.prefilled - a.restored));
   if (!a.prompt_accepted) a.request.sampler->accept_prompt(*a.request.prompt);
   a.prompt_accepted = true;
@@ -247,11 +250,16 @@ void Scheduler::end_with_failed_batch(engine::DecodeStatus status) {
     s.last_used = ++releases_;
     retry_ = true;
     residency_.drop(seq);
+    if (a->request.background) {
+      drop_background(std::move(a), Drop::failed);
+      continue;
+    }
     end_early(std::move(a), {ErrorKind::internal, "the model could not evaluate the batch", {}});
   }
 }
 
 bool Scheduler::free_something_for_retry() {
+  if (background_running()) return end_background(Drop::no_room), true;
   if (residency_.evict_one(kv::Shortage::sequences, 0, wanted_sequences())) return true;
   if (running() < 2) return residency_.give_up_a_pin();
   Slot& s = youngest();

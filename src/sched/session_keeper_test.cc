@@ -10,8 +10,6 @@
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBlock = TieredWorld::kBlock;
-
 SessionRecord record_of(const std::string& name) {
   SessionRecord record{.key = {NamespaceId{7}, name},
                        .root = tier::root_of("model", "7"),

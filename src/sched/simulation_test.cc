@@ -58,6 +58,7 @@ class Simulation {
   void run(std::uint64_t steps) {
     for (std::uint64_t i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
       if (world_.scheduler.queued() < 8 && pick(3) == 0) arrive();
+      if (pick(10) == 0) prepare();
       if (pick(40) == 0) cancel();
       if (pick(60) == 0) inspect();
       if (pick(200) == 0) {
@@ -72,18 +73,21 @@ class Simulation {
     }
     settle();
     EXPECT_TRUE(open_.empty());
+    for (const auto& outcome : prepared_) ASSERT_TRUE(outcome->ended());
   }
 
   // What happened, to show that the simulation gets to the hard parts.
   struct Counts {
     std::uint64_t answered = 0, pauses = 0, reused = 0, coalesced = 0, from_pool = 0, pools = 0, pinned = 0,
-                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0, states = 0, spilled = 0;
+                  pins_refused = 0, folded = 0, evicted = 0, restored = 0, quarantined = 0, states = 0, spilled = 0,
+                  prepared_begun = 0, prepared = 0, prepared_used = 0, preempted = 0;
     void add(const Counts& c) {
       answered += c.answered, pauses += c.pauses, reused += c.reused, coalesced += c.coalesced;
       from_pool += c.from_pool, pools += c.pools, pinned += c.pinned, pins_refused += c.pins_refused;
       folded += c.folded, evicted += c.evicted;
       restored += c.restored, quarantined += c.quarantined, states += c.states;
-      spilled += c.spilled;
+      spilled += c.spilled, prepared += c.prepared, prepared_used += c.prepared_used, preempted += c.preempted;
+      prepared_begun += c.prepared_begun;
     }
   };
   Counts counts() {
@@ -91,6 +95,9 @@ class Simulation {
     counts_.evicted = static_cast<std::uint64_t>(world_.metrics.sequences_evicted.Value());
     counts_.restored = world_.runner.tokens_restored();
     counts_.spilled = static_cast<std::uint64_t>(world_.metrics.sequences_spilled.Value());
+    counts_.prepared = static_cast<std::uint64_t>(world_.metrics.background(obs::Prepared::computed).Value());
+    counts_.prepared_used = static_cast<std::uint64_t>(world_.metrics.background(obs::Prepared::used).Value());
+    counts_.preempted = static_cast<std::uint64_t>(world_.metrics.background_preempted.Value());
     counts_.states = world_.runner.states_restored();
     if (tiers_) counts_.quarantined = tiers_->stats().quarantined;
     return counts_;
@@ -202,6 +209,24 @@ class Simulation {
     }
   }
 
+  // A prompt that may come, while nobody waits (spec B25).
+  void prepare() {
+    Placement p;
+    if (pick(4)) p.session = std::string(1, static_cast<char>('a' + pick(6)));
+    if (pick(5) == 0) p.ns = NamespaceId{1};
+    Request request = world_.make(make_prompt(), p, 0);
+    if (static_cast<TokenPos>(request.prompt->size()) >= world_.fake_options.n_cells) return;
+    request.background = true;
+    request.sampler = nullptr;
+    const auto outcome = std::make_shared<Outcome>();
+    request.sink = outcome;
+    ++counts_.prepared_begun;
+    prepared_.push_back(outcome);
+    known_.push_back(*request.prompt);
+    if (known_.size() > 30) known_.erase(known_.begin());
+    world_.scheduler.submit(std::move(request));
+  }
+
   void cancel() {
     if (open_.empty()) return;
     const RequestId id = open_[static_cast<std::size_t>(pick(static_cast<int>(open_.size())))].id;
@@ -252,6 +277,7 @@ class Simulation {
   World world_;
   int n_slots_;
   std::vector<Open> open_;
+  std::vector<std::shared_ptr<Outcome>> prepared_;
   std::vector<Tokens> known_;
   Counts counts_;
 };
@@ -284,7 +310,8 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
             << " coalesced=" << counts.coalesced << " from_pool=" << counts.from_pool << " pinned=" << counts.pinned
             << " pins_refused=" << counts.pins_refused << " folded=" << counts.folded << " evicted=" << counts.evicted
             << " restored=" << counts.restored << " states=" << counts.states << " spilled=" << counts.spilled
-            << " quarantined=" << counts.quarantined << '\n';
+            << " quarantined=" << counts.quarantined << " prepared=" << counts.prepared
+            << " prepared_used=" << counts.prepared_used << " preempted=" << counts.preempted << '\n';
   EXPECT_GT(counts.answered, steps / 100);
   // Else the simulation never got to the hard parts.
   EXPECT_GT(counts.pauses, 0U);
@@ -297,6 +324,9 @@ TEST_P(SimulationSeeds, C_EveryAnswerIsTheOneThatThePromptAloneGives) {
   EXPECT_GT(counts.restored, 0U);
   EXPECT_GT(counts.spilled, 0U);
   EXPECT_GT(counts.quarantined, 0U);
+  EXPECT_GT(counts.prepared, 0U);
+  EXPECT_GT(counts.prepared_used, 0U);
+  EXPECT_GT(counts.preempted, 0U);
   if (GetParam() == engine::Rewind::anywhere) {
     EXPECT_GT(counts.folded, 0U);
   } else {

@@ -68,6 +68,8 @@ class TieredWorld {
   }
 };
 
+inline constexpr TokenPos kBlock = TieredWorld::kBlock;
+
 inline tier::DiskOptions disk_in(const std::string& dir) {
   tier::DiskOptions disk;
   disk.dir = dir;

@@ -8,8 +8,6 @@
 namespace coppice::sched {
 namespace {
 
-constexpr TokenPos kBlock = TieredWorld::kBlock;
-
 TEST(Tiering, B18_WhatWasEvictedComesBackFromHostMemory) {
   TieredWorld t;
   const Tokens one = tokens_of(1, 150), two = tokens_of(2, 150);

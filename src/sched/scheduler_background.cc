@@ -1,0 +1,186 @@
+// Work that nobody waits for (spec B25): prompts that are going to come are computed while nothing else is to be done.
+// docs/idle-prefill.md says what that is good for.
+//
+//   submit --> BackgroundQueue --> begin_background(): nobody runs, nobody waits --> the lane --> deliver
+//                   ^                                                                   |
+//                   `------------------- preempt_background(): a request arrives -------'
+//
+// The lane is a slot of its own that no request can be given. So it takes no part in slot choice (spec A1-A3), and what
+// was computed in it is parked when it ends: anyone can go on from there, as from any other sequence (spec B15). While
+// it runs nothing else does. A request that arrives takes its place before the next step, so it waits for the end of
+// one step at most, and those are short: a part of the prompt that takes some 50 ms by what was measured.
+// It takes cells that are free, or that idle sequences have which host memory has as well; nobody loses KV to a guess.
+#include <prometheus/counter.h>
+#include <prometheus/gauge.h>
+#include <prometheus/histogram.h>
+
+#include <algorithm>
+
+#include "obs/log.h"
+#include "sched/scheduler.h"
+
+namespace coppice::sched {
+namespace {
+
+constexpr TokenPos kStepTokensMin = 16;
+constexpr TokenPos kStepTokensUnmeasured = 64;
+
+}  // namespace
+
+void Scheduler::submit_background(std::unique_ptr<Active> a) {
+  a->request.placement.history = a->input_length();  // it ends where a later prompt goes on
+  if (const auto key = a->session()) {
+    if (background_running() && lane().active->session() == key) end_background(Drop::superseded);
+    for (auto& older : background_.take_session(*key)) drop_background(std::move(older), Drop::superseded);
+  }
+  drop_background(background_.push(std::move(a)), Drop::full);
+}
+
+// `a` may be null.
+void Scheduler::drop_background(std::unique_ptr<Active> a, Drop why) {
+  metrics_.background_queued.Set(static_cast<double>(background_.size()));
+  if (a == nullptr) return;
+  metrics_.background(why).Increment();
+  obs::log_debug("background work given up", "id={} why={}", a->request.id.value, static_cast<int>(why));
+  a->request.sink->on_failed({ErrorKind::cancelled, "background work was given up", {}});
+}
+
+// Out of the lane. Its KV stays, parked.
+std::unique_ptr<Active> Scheduler::leave_lane() {
+  auto a = release(lane());
+  residency_.leave(lane().id);
+  return a;
+}
+
+// It goes on from where it is when nobody waits any more.
+void Scheduler::preempt_background() {
+  if (!background_running()) return;
+  metrics_.background_preempted.Increment();
+  auto a = leave_lane();
+  a->phase = Phase::queued;
+  drop_background(background_.push_first(std::move(a)), Drop::full);
+}
+
+// What was to be prepared for it has come, or never will.
+void Scheduler::session_moves_on(const kv::SessionKey& key) {
+  if (background_running() && lane().active->session() == key) end_background(Drop::moved_on);
+  for (auto& older : background_.take_session(key)) drop_background(std::move(older), Drop::moved_on);
+}
+
+void Scheduler::end_background(Drop why) { drop_background(leave_lane(), why); }
+
+bool Scheduler::cancel_background(RequestId id) {
+  auto a = background_running() && lane().active->request.id == id ? leave_lane() : background_.take(id);
+  if (a == nullptr) return false;
+  drop_background(std::move(a), Drop::moved_on);
+  return true;
+}
+
+void Scheduler::deliver_background(std::unique_ptr<Active> a) {
+  metrics_.background_queued.Set(static_cast<double>(background_.size()));
+  obs::log_info("background work done", "id={} session=\"{}\" prompt={} reused={} computed={}", a->request.id.value,
+                a->report.session, a->report.prompt_tokens, a->report.reused(), a->report.computed);
+  if (on_change_) on_change_();
+  Finished finished;
+  finished.report = a->report;
+  a->request.sink->on_finished(std::move(finished));
+}
+
+// Whether a request with this beginning would find all of it, wherever it is.
+bool Scheduler::is_held(const Active& a, const Lookup& lookup) const {
+  const std::vector<TokenPos> held = sequences().held(lookup.common);
+  for (std::int32_t i = 0; i < sequences().count(); ++i) {
+    const SeqId seq{i};
+    if (held[static_cast<std::size_t>(i)] == a.input_length() &&
+        runner_.can_resume(seq, sequences().length(seq), a.input_length())) {
+      return true;
+    }
+  }
+  Tokens longer = *a.input;
+  longer.push_back(0);  // a lookup leaves the last token out
+  TokenPos in_host = 0;
+  return tiering_.known(a.request.placement.ns, longer, &in_host) == a.input_length();
+}
+
+// Frees cells of idle sequences that host memory has too, the ones used longest ago first, and one sequence to work in.
+// `from` stays.
+bool Scheduler::make_background_room(TokenPos cells, std::optional<SeqId> from) {
+  const auto enough = [&] { return sequences().free_cells() >= cells && sequences().in_use() < sequences().count(); };
+  while (!enough()) {
+    std::optional<SeqId> oldest;
+    for (std::int32_t i = 0; i < sequences().count(); ++i) {
+      const SeqId seq{i};
+      if (!sequences().in_use(seq) || sequences().leases().held(seq) || seq == from || !tiering_.holds(seq)) continue;
+      const bool older = !oldest || sequences().notes(seq).last_touch < sequences().notes(*oldest).last_touch;
+      if (older) oldest = seq;
+    }
+    if (!oldest) return false;
+    metrics_.sequences_spilled.Increment();
+    metrics_.cells_spilled.Increment(sequences().cells().exclusive(*oldest));
+    residency_.drop(*oldest);
+  }
+  return true;
+}
+
+// REQUIRES: nobody runs, nobody waits.
+void Scheduler::begin_background() {
+  while (!background_.empty() && !background_running()) {
+    const Active& first = background_.first();
+    if (first.phase == Phase::waiting_for_blocks && tiering_.waits_for_disk(first.hold)) return;
+    auto a = background_.take_first();
+    a->phase = Phase::queued;
+    const Lookup lookup = look_up(*a->input, a->request.placement);
+    if (is_held(*a, lookup)) {
+      deliver_background(std::move(a));
+      continue;
+    }
+    AdmissionFacts facts = facts_of(lookup, {.rule = kv::SlotRule::wait, .slot = lane().id});
+    find_in_tiers(*a, lookup.common);
+    if (a->hold.tokens > facts.plan.reused) {
+      tiering_.prefetch(a->hold, cells_at_hand(facts, a->hold.tokens));
+      if (tiering_.waits_for_disk(a->hold)) {
+        a->phase = Phase::waiting_for_blocks;
+        drop_background(background_.push_first(std::move(a)), Drop::full);
+        return;
+      }
+      add_tiers(facts, tiering_.usable(a->hold));
+    }
+    // Blocks come as a whole, and the last one may be of use in part only.
+    const TokenPos cells = a->input_length() - facts.plan.reused + tiering_.block_tokens();
+    if (!make_background_room(cells, facts.plan.from)) {
+      drop_background(std::move(a), Drop::no_room);
+      continue;
+    }
+    start(std::move(a), lane(), facts);
+  }
+}
+
+// So many that a request that arrives just now waits no longer than `background_step`.
+TokenPos Scheduler::background_step_tokens() const {
+  const double each_s = costs_.computing_s(1, sequences().cells().used());
+  const double fit = each_s > 0 ? to_s(options_.background_step) / each_s : kStepTokensUnmeasured;
+  return static_cast<TokenPos>(std::clamp<double>(fit, kStepTokensMin, options_.step_tokens_max));
+}
+
+// What the lane's step computed. The tokens are marked in the sequence, so that it is known who uses them.
+void Scheduler::note_background(SeqId seq, TokenPos computed, Duration took) {
+  Sequences::Notes& notes = residency_.sequences().notes(seq);
+  const TokenPos end = sequences().length(seq);
+  if (notes.prepared_end != end - computed) notes.prepared_begin = end - computed;
+  notes.prepared_end = end;
+  metrics_.background(obs::Prepared::computed).Increment(computed);
+  metrics_.background_step_seconds.Observe(to_s(took));
+}
+
+// How many of the first `reused` tokens of the sequence were prepared and are used for the first time now.
+TokenPos Scheduler::use_prepared(SeqId from, TokenPos reused) {
+  Sequences::Notes& notes = residency_.sequences().notes(from);
+  const TokenPos end = std::min(notes.prepared_end, reused);
+  if (end <= notes.prepared_begin) return 0;
+  const TokenPos used = end - notes.prepared_begin;
+  notes.prepared_begin = end;
+  metrics_.background(obs::Prepared::used).Increment(used);
+  return used;
+}
+
+}  // namespace coppice::sched
