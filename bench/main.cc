@@ -3,6 +3,8 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/utsname.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
@@ -12,6 +14,7 @@
 #include <map>
 #include <thread>
 
+#include "peers/cleanup.h"
 #include "report/html.h"
 #include "run.h"
 
@@ -45,7 +48,11 @@ int report(const ReportOptions& options) {
     if (const Status s = read_lines(text, results); !s) return fail(name + ": " + s.error());
   }
   if (const Status s = write_file(options.html, html_report(results)); !s) return fail(s.error());
-  if (const Status s = write_file(options.markdown, markdown_report(results)); !s) return fail(s.error());
+  if (options.markdown == "-") {
+    std::cout << markdown_report(results);
+  } else if (const Status s = write_file(options.markdown, markdown_report(results)); !s) {
+    return fail(s.error());
+  }
   return EXIT_SUCCESS;
 }
 
@@ -56,6 +63,21 @@ std::string command_line(int argc, char** argv) {
     all += word.find(' ') == std::string::npos ? " " + word : " '" + word + "'";
   }
   return all;
+}
+
+// "Processor, 24 GiB, Linux 6.1.0"
+std::string machine_text() {
+  std::string processor = "unknown processor";
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("model name") || line.find(": ") == std::string::npos) continue;
+    processor = line.substr(line.find(": ") + 2);
+    break;
+  }
+  const double bytes = static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGE_SIZE));
+  utsname system{};
+  ::uname(&system);
+  return fmt::format("{}, {:.0f} GiB, {} {}", processor, bytes / (1 << 30), system.sysname, system.release);
 }
 
 class RunCommand {
@@ -82,6 +104,11 @@ class RunCommand {
     command_->add_option("--traces", options_.scenario.traces, "folder of replay's traces")
         ->default_val(COPPICE_BENCH_TRACES);
     command_->add_option("--out", options_.out, "file to which JSON lines are appended");
+    command_->add_option("--logs", options_.logs, "folder for the servers' logs when a measurement failed");
+    command_->add_option("--budget", options_.budget_s,
+                         "seconds after which no further repeat is begun; the report says what was left out");
+    command_->add_option("--later", options_.later_s, "seconds that other runs need after this one, for the time left");
+    command_->add_option("--part", options_.part, "which of several runs this is, for the progress bar");
     command_->add_option("--html", html_, "file for the report");
     command_->add_option("--commit", options_.facts.commit, "what was measured, for the report");
     command_->add_option("--require", options_.require,
@@ -108,11 +135,13 @@ class RunCommand {
     if (options_.scenarios.empty()) options_.scenarios = scenario_names();
     options_.facts.time = fmt::format("{:%Y-%m-%d %H:%M:%S}", now);
     options_.facts.command = command;
+    options_.facts.machine = machine_text();
     options_.facts.cores = std::thread::hardware_concurrency();
-    const Result<Results> results = coppice::bench::run(options_);
-    if (!results) return fail(results.error());
-    const Status s = html_.empty() ? Status{} : write_file(html_, html_report(*results));
-    return s ? EXIT_SUCCESS : fail(s.error());
+    const Result<RunEnd> end = coppice::bench::run(options_);
+    if (!end) return fail(end.error());
+    const Status s = html_.empty() ? Status{} : write_file(html_, html_report(end->results));
+    if (!s) return fail(s.error());
+    return end->failure.empty() ? EXIT_SUCCESS : fail(end->failure);
   }
 
  private:
@@ -125,6 +154,7 @@ class RunCommand {
 }  // namespace
 
 int main(int argc, char** argv) try {
+  clean_up_on_signals();
   ::signal(SIGPIPE, SIG_IGN);  // a server or program that ended is an error, not the end of this one
   CLI::App app("Measures servers of OpenAI's API over HTTP.");
   app.require_subcommand(1);
@@ -133,7 +163,11 @@ int main(int argc, char** argv) try {
   ReportOptions report_options;
   report_command->add_option("files", report_options.files, "what --out wrote")->required();
   report_command->add_option("--html", report_options.html, "file for the page");
-  report_command->add_option("--markdown", report_options.markdown, "file for the tables alone");
+  report_command
+      ->add_option("--markdown", report_options.markdown,
+                   "file for what docs/benchmarks.md shows; without a name, or -, standard output")
+      ->expected(0, 1)
+      ->default_str("-");
   CLI11_PARSE(app, argc, argv);
   return run_command.chosen() ? run_command.run(command_line(argc, argv)) : report(report_options);
 } catch (const std::exception& e) {

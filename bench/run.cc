@@ -2,14 +2,15 @@
 
 #include <fmt/format.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 
+#include "peers/cleanup.h"
 #include "report/digest.h"
 #include "report/progress.h"
 #include "report/text.h"
@@ -21,28 +22,6 @@ double load_now() {
   std::array<double, 1> load{};
   return ::getloadavg(load.data(), 1) == 1 ? load[0] : 0.0;
 }
-
-// Where servers log and write; taken away at the end, unless something failed.
-class Scratch {
- public:
-  Scratch() {
-    std::string name = (std::filesystem::temp_directory_path() / "coppice-bench-XXXXXX").string();
-    if (::mkdtemp(name.data()) != nullptr) path_ = name;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!keep_ && !path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  const std::filesystem::path& path() const { return path_; }
-  void keep() { keep_ = true; }
-
- private:
-  std::filesystem::path path_;
-  bool keep_ = false;
-};
 
 std::uint64_t seed_of(std::uint64_t seed, std::string_view label, int repeat) {
   std::uint64_t d = mix(seed, static_cast<std::uint64_t>(repeat));
@@ -70,63 +49,99 @@ class Run {
     }
   }
 
-  Result<Results> run() {
-    for (const NamedText& p : options_.peers) {
-      const Result<Url> url = parse_url(p.text);
-      if (!url) return std::unexpected(url.error());
-      peers_.push_back(std::make_unique<Peer>(p.name, *url));
-    }
-    if (peers_.empty()) return std::unexpected("no server to measure: see --spawn and --peer");
-    std::vector<Scenario> scenarios;
-    for (const std::string& name : options_.scenarios) {
-      Result<Scenario> scenario = make_scenario(name, options_.scenario);
-      if (!scenario) return std::unexpected(scenario.error());
-      total_ += static_cast<int>(scenario->variants.size()) * options_.repeats;
-      scenarios.push_back(std::move(*scenario));
-    }
-    results_.runs.push_back(options_.facts);
+  Result<RunEnd> run() {
+    if (scratch_.path().empty()) return std::unexpected("cannot make a temporary folder");
+    if (const Status s = find_peers(); !s) return std::unexpected(s.error());
+    if (const Status s = make_plan(); !s) return std::unexpected(s.error());
+    end_.results.runs.push_back(options_.facts);
     if (const Status s = write(to_line(options_.facts)); !s) return std::unexpected(s.error());
-    Progress progress(total_);
-    for (const Scenario& scenario : scenarios) {
-      const std::size_t before = results_.records.size();
-      for (const Variant& variant : scenario.variants) run_variant(scenario, variant, progress);
-      progress.clear();
-      print({results_.records.begin() + static_cast<std::ptrdiff_t>(before), results_.records.end()});
+    Progress progress(static_cast<int>(plan_.size()) * options_.repeats, options_.part, options_.budget_s,
+                      options_.later_s);
+    for (int repeat = 0; repeat < options_.repeats; ++repeat) {
+      for (Item& item : plan_) run_item(item, repeat, progress);
     }
-    if (!failure_.empty()) return std::unexpected(failure_);
-    return results_;
+    progress.clear();
+    print();
+    return std::move(end_);
   }
 
  private:
-  void run_variant(const Scenario& scenario, const Variant& variant, Progress& progress) {
-    for (int repeat = 0; repeat < options_.repeats; ++repeat) {
-      const std::uint64_t seed = seed_of(options_.seed, scenario.name + variant.label, repeat);
-      Record record{.scenario = scenario.name,
-                    .question = scenario.question,
-                    .x_label = scenario.x_label,
-                    .variant = variant.label,
-                    .model = options_.model.name,
-                    .server = "",
-                    .x = variant.x,
-                    .repeat = repeat,
-                    .load = load_now(),
-                    .measures = {},
-                    .error = ""};
-      for (const auto& peer : peers_) {
-        if (variant.restarts && !peer->can_restart()) continue;
-        progress.show(done_, fmt::format("{} ({}): {}", scenario.name, variant.label, peer->name()));
-        record.server = peer->name();
-        add(record, episode(variant, *peer, seed), variant);
-      }
-      if (floor_ && variant.floor) {
-        progress.show(done_, fmt::format("{} ({}): floor", scenario.name, variant.label));
-        record.server = kFloorName;
-        const Status open = floor_->open(variant.needs.cells, variant.needs.slots);
-        add(record, open ? variant.floor(*floor_) : std::unexpected(open.error()), variant);
-      }
-      ++done_;
+  // A variant, with what its last repeat took.
+  struct Item {
+    const Scenario* scenario;
+    const Variant* variant;
+    double took_s = 0;
+  };
+
+  Status find_peers() {
+    for (const NamedText& p : options_.peers) {
+      const Result<Url> url = parse_url(p.text);
+      if (!url) return std::unexpected(p.name + ": " + url.error());
+      peers_.push_back(std::make_unique<Peer>(p.name, *url));
+      // Better known now than after the others' minutes.
+      if (const Status s = peers_.back()->start({}); !s) return std::unexpected(s.error());
     }
-    if (floor_) floor_->close();  // its cells are of use to nobody now
+    if (peers_.empty()) return std::unexpected("no server to measure: see --spawn and --peer");
+    std::set<std::string> names{std::string(kFloorName)};
+    for (const auto& peer : peers_) {
+      if (!names.insert(peer->name()).second) return std::unexpected("two servers are called " + peer->name());
+    }
+    return {};
+  }
+
+  Status make_plan() {
+    for (const std::string& name : options_.scenarios) {
+      Result<Scenario> scenario = make_scenario(name, options_.scenario);
+      if (!scenario) return std::unexpected(scenario.error());
+      scenarios_.push_back(std::make_unique<Scenario>(std::move(*scenario)));
+      for (const Variant& variant : scenarios_.back()->variants) plan_.push_back({scenarios_.back().get(), &variant});
+    }
+    return {};
+  }
+
+  Record record_of(const Item& item, int repeat) const {
+    return {.scenario = item.scenario->name,
+            .question = item.scenario->question,
+            .x_label = item.scenario->x_label,
+            .variant = item.variant->label,
+            .model = options_.model.name,
+            .server = "",
+            .x = item.variant->x,
+            .repeat = repeat,
+            .load = load_now(),
+            .measures = {},
+            .error = ""};
+  }
+
+  void run_item(Item& item, int repeat, Progress& progress) {
+    Record record = record_of(item, repeat);
+    const double begin_s = progress.elapsed_s();
+    if (options_.budget_s > 0 && begin_s + item.took_s > options_.budget_s) {
+      record.left_out = true;
+      keep(std::move(record));
+    } else {
+      run_episodes(*item.variant, std::move(record), progress);
+      item.took_s = progress.elapsed_s() - begin_s;
+    }
+    ++done_;
+  }
+
+  void run_episodes(const Variant& variant, Record record, Progress& progress) {
+    const std::string what = fmt::format("{} ({}): ", record.scenario, variant.label);
+    const std::uint64_t seed = seed_of(options_.seed, record.scenario + variant.label, record.repeat);
+    for (const auto& peer : peers_) {
+      if (variant.restarts && !peer->can_restart()) continue;
+      progress.show(done_, what + peer->name());
+      record.server = peer->name();
+      add(record, episode(variant, *peer, seed), variant, progress);
+    }
+    if (floor_ && variant.floor) {
+      progress.show(done_, what + std::string(kFloorName));
+      record.server = kFloorName;
+      const Status open = floor_->open(variant.needs.cells, variant.needs.slots);
+      add(record, open ? variant.floor(*floor_) : std::unexpected(open.error()), variant, progress);
+      floor_->close();  // its threads and memory are in nobody's way
+    }
   }
 
   Result<Episode> episode(const Variant& variant, Peer& peer, std::uint64_t seed) {
@@ -136,19 +151,37 @@ class Run {
     return measured;
   }
 
-  void add(Record record, Result<Episode> measured, const Variant& variant) {
+  void add(Record record, Result<Episode> measured, const Variant& variant, Progress& progress) {
     if (measured) {
       record.measures = std::move(*measured);
       if (record.server == options_.require) check_counts(record, variant);
     } else {
       record.error = measured.error();
-      scratch_.keep();
-      fmt::print(stderr, "\n{}, {}, {}: {}\n  logs are in {}\n", record.scenario, record.variant, record.server,
-                 record.error, scratch_.path().string());
-      if (record.server == options_.require || record.server == kFloorName) fail("an episode failed");
+      progress.clear();
+      fmt::print(stderr, "{}, {}, {}: {}\n", record.scenario, record.variant, record.server, record.error);
+      keep_logs();
+      if (record.server == options_.require || record.server == kFloorName) {
+        fail(fmt::format("{}, {}, {}: {}", record.scenario, record.variant, record.server, record.error));
+      }
     }
+    keep(std::move(record));
+  }
+
+  void keep(Record record) {
     if (const Status s = write(to_line(record)); !s) fail(s.error());
-    results_.records.push_back(std::move(record));
+    end_.results.records.push_back(std::move(record));
+  }
+
+  void keep_logs() const {
+    if (options_.logs.empty()) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(options_.logs, ignored);
+    for (const auto& file : std::filesystem::directory_iterator(scratch_.path(), ignored)) {
+      if (file.path().extension() != ".log") continue;
+      std::filesystem::copy_file(file, std::filesystem::path(options_.logs) / file.path().filename(),
+                                 std::filesystem::copy_options::overwrite_existing, ignored);
+    }
+    fmt::print(stderr, "  logs: {}\n", options_.logs);
   }
 
   void check_counts(const Record& record, const Variant& variant) {
@@ -160,7 +193,7 @@ class Run {
   }
 
   void fail(const std::string& why) {
-    if (failure_.empty()) failure_ = why;
+    if (end_.failure.empty()) end_.failure = why;
   }
 
   Status write(const std::string& line) {
@@ -171,23 +204,24 @@ class Run {
     return {};
   }
 
-  void print(const std::vector<Record>& records) const {
-    const Digest digest = digest_of(records);
+  void print() const {
+    const Digest digest = digest_of(end_.results.records);
     for (const Section& section : digest.sections) {
       fmt::print("\n{}, model of {}: {}\n{}", section.scenario, section.model, section.question,
                  plain_table(table_of(section, digest.servers)));
-      for (const std::string& failure : failures_of(section)) fmt::print("failed: {}\n", failure);
+      for (const std::string& note : notes_of(section)) fmt::print("{}\n", note);
     }
     std::fflush(stdout);
   }
 
   const RunOptions& options_;
-  Scratch scratch_;
+  ScratchFolder scratch_;
   std::vector<std::unique_ptr<Peer>> peers_;
   std::optional<Floor> floor_;
-  Results results_;
-  std::string failure_;
-  int total_ = 0, done_ = 0;
+  std::vector<std::unique_ptr<Scenario>> scenarios_;
+  std::vector<Item> plan_;
+  RunEnd end_;
+  int done_ = 0;
 };
 
 }  // namespace
@@ -200,6 +234,6 @@ Result<NamedText> parse_named(const std::string& text) {
   return NamedText{text.substr(0, equals), text.substr(equals + 1)};
 }
 
-Result<Results> run(const RunOptions& options) { return Run(options).run(); }
+Result<RunEnd> run(const RunOptions& options) { return Run(options).run(); }
 
 }  // namespace coppice::bench

@@ -2,7 +2,8 @@
 # Measures the built server against the floor and, where it was built (make llama-server), against llama-server.
 #
 #   scripts/bench.sh quick [BUILD]   every scenario in small on a tiny model, Coppice's counts checked; part of `make test`
-#   scripts/bench.sh full [BUILD]    ten minutes on two cores; models are made on demand; results in BUILD/bench/
+#   scripts/bench.sh full [BUILD]    at most MINUTES (9) of measuring; models are made on demand, before; results, and a
+#                                    report of what there is if it is interrupted, in BUILD/bench/results/
 #
 # PEERS="NAME=URL ..." are measured too: servers that run already, with a model of their own. BUILD is build by default.
 set -euo pipefail
@@ -31,13 +32,44 @@ model() {
   [[ -f $models/$1/qwen3.gguf ]] || "$build/tools/make_models" --out "$models/$1" --arch qwen3 --size "$1" > /dev/null
 }
 
-# measure SIZE FILE ARGUMENTS...
+# measure SIZE FILE ARGUMENTS... In the background, so that a signal to this script alone ends what it started.
 measure() {
   local size=$1 file=$2
   shift 2
   "$bench" run --model "$size=$file" "${servers[@]}" --floor "$build/bench/coppice-floor" --threads "$threads" \
-    --commit "$commit" --out "$results/results.jsonl" "$@"
+    --commit "$commit" --out "$results/results.jsonl" "$@" &
+  running=$!
+  wait "$running" || failed=$?
+  running=
+  [[ $failed == 0 || $kind == full ]] || exit "$failed"
 }
+
+# part SECONDS SIZE SCENARIOS ARGUMENTS...: one of the full run's parts. What an earlier one did not use, it has as well.
+part() {
+  local seconds=$1 size=$2 scenarios=$3
+  shift 3
+  ((later -= seconds, number += 1))
+  measure "${size^^}" "$models/$size/qwen3.gguf" --scenario "$scenarios" --logs "$results/logs" \
+    --budget $((total - later - SECONDS)) --later "$later" --part "$number/$parts" "$@"
+}
+
+report() {
+  [[ ! -s $results/results.jsonl ]] ||
+    "$bench" report "$results/results.jsonl" --html "$results/report.html" --markdown "$results/report.md"
+}
+
+running= failed=0
+# end STATUS: interrupted; what there is, is reported.
+end() {
+  trap '' INT TERM HUP
+  [[ -z $running ]] || kill "$running" 2> /dev/null || true
+  wait
+  [[ $kind != full ]] || { report && echo "interrupted; what was measured until then: $results/report.html"; }
+  exit "$1"
+}
+trap 'end 130' INT
+trap 'end 143' TERM
+trap 'end 129' HUP
 
 case $kind in
   quick)
@@ -50,24 +82,31 @@ case $kind in
     measure "${tiny[@]}" --scenario turn2,fanout,switch,idle-tax,overhead,concurrency,replay
     use_servers "--cache-disk {disk}"
     measure "${tiny[@]}" --scenario restart
-    "$bench" report "$results/results.jsonl" --html "$results/report.html" --markdown "$results/report.md"
+    report
     ;;
   full)
     commit=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
     mkdir -p "$results"
-    rm -f "$results/results.jsonl"
+    rm -rf "$results"/*
     for size in 600k 5m 60m 600m; do model $size; done
+    # Seconds of each part: what its repeats take with llama-server beside, rounded up, and the minute that is left
+    # for the last. A repeat that would not fit is left out, and the report says so.
+    total=$((${MINUTES:-9} * 60)) later=$((${MINUTES:-9} * 60)) number=0 parts=6
+    share() { echo $((total * $1 / 100)); }
+    SECONDS=0
     use_servers
-    measure 60M "$models/60m/qwen3.gguf" --scenario turn2,fanout,switch,idle-tax
-    measure 5M "$models/5m/qwen3.gguf" --scenario concurrency
+    part "$(share 30)" 60m turn2,fanout,idle-tax
+    part "$(share 10)" 5m concurrency
     # The server's own part does not depend on the model, long prompts do.
-    measure 0.6M "$models/600k/qwen3.gguf" --scenario overhead,replay
-    measure 600M "$models/600m/qwen3.gguf" --scenario turn2 --scale large --repeats 2
+    part "$(share 10)" 600k overhead
+    part "$(share 18)" 600k replay --repeats 2
+    part "$(share 20)" 600m turn2 --scale large --repeats 2
     use_servers "--cache-disk {disk}"
-    measure 60M "$models/60m/qwen3.gguf" --scenario restart
-    "$bench" report "$results/results.jsonl" --html "$results/report.html" --markdown "$results/report.md"
+    part "$(share 12)" 60m switch,restart
+    report
     echo
-    echo "results: $results/results.jsonl, report.html, report.md"
+    echo "results: $results/results.jsonl, report.html, report.md (to be pasted into docs/benchmarks.md)"
+    exit "$failed"
     ;;
   *)
     echo "Usage: scripts/bench.sh quick|full [BUILD]" >&2

@@ -31,10 +31,14 @@ std::optional<std::int64_t> integer(const Json& object, const char* name) {
   return it->get<std::int64_t>();
 }
 
-std::int64_t cached_tokens(const Json& usage) {
-  const auto details = usage.find("prompt_tokens_details");
-  if (details == usage.end()) return 0;
-  return integer(*details, "cached_tokens").value_or(0);
+// What was computed of the prompt, if the server says so.
+std::optional<std::int64_t> computed_tokens(const Json& timings, const Json& usage) {
+  if (const auto n = integer(timings, "prompt_n")) return n;
+  const auto prompt = integer(usage, "prompt_tokens");
+  const auto cached =
+      integer(usage.is_object() ? usage.value("prompt_tokens_details", Json()) : Json(), "cached_tokens");
+  if (!prompt || !cached) return std::nullopt;
+  return *prompt - *cached;
 }
 
 }  // namespace
@@ -62,6 +66,7 @@ void CompletionReader::read_event(const Json& event, double now_ms) {
     if (!last_token_ms_) answer_.first_ms = now_ms;
     if (last_token_ms_) answer_.token_gap_ms_max = std::max(answer_.token_gap_ms_max, now_ms - *last_token_ms_);
     last_token_ms_ = now_ms;
+    ++answer_.n_answer;
   }
   if (const auto it = event.find("usage"); it != event.end() && it->is_object()) usage_ = *it;
   if (const auto it = event.find("timings"); it != event.end() && it->is_object()) timings_ = *it;
@@ -90,15 +95,10 @@ Result<Completion> CompletionReader::finish(int status, double now_ms) const {
   if (!done_ || !last_token_ms_) return std::unexpected("the stream ended without an answer: " + raw_);
   Completion answer = answer_;
   answer.total_ms = now_ms;
-  const std::int64_t cached = timings_.is_object() ? integer(timings_, "cache_n").value_or(0)
-                              : usage_.is_object() ? cached_tokens(usage_)
-                                                   : 0;
-  answer.n_prompt = integer(usage_, "prompt_tokens").value_or(0);
-  answer.n_computed = integer(timings_, "prompt_n").value_or(answer.n_prompt - cached);
-  if (answer.n_prompt == 0) answer.n_prompt = answer.n_computed + cached;
-  answer.n_answer = integer(usage_, "completion_tokens").value_or(integer(timings_, "predicted_n").value_or(0));
+  answer.n_computed = computed_tokens(timings_, usage_);
+  answer.n_answer =
+      integer(usage_, "completion_tokens").value_or(integer(timings_, "predicted_n").value_or(answer_.n_answer));
   if (timings_.is_object() && timings_.contains("prompt_ms")) answer.prefill_ms = timings_["prompt_ms"].get<double>();
-  if (answer.n_prompt == 0) return std::unexpected("the server gives no token counts (usage, timings)");
   return answer;
 }
 

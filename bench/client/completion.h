@@ -1,5 +1,5 @@
 // One streamed completion: the request as JSON, and what its events say. Times are the client's own; counts are the
-// server's, from whichever of `coppice`, `timings` and `usage` it gives.
+// server's, from `timings` or else `usage`; of a server that gives neither, times alone are known.
 #pragma once
 
 #include <chrono>
@@ -28,8 +28,9 @@ struct Completion {
   double first_ms = 0;  // until the first event with a token of the answer
   double total_ms = 0;  // until the end of the stream
   double token_gap_ms_max = 0;
-  std::int64_t n_prompt = 0, n_computed = 0, n_answer = 0;
-  std::optional<double> prefill_ms;  // as the server says
+  std::int64_t n_answer = 0;               // without a count, the events with text
+  std::optional<std::int64_t> n_computed;  // of the prompt; unknown to those who do not say what was cached
+  std::optional<double> prefill_ms;        // as the server says
 };
 
 // `model` as the server calls it; extensions of llama-server that fix the answer's length and tokens.

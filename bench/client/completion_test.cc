@@ -25,7 +25,6 @@ TEST(Completion, CountsComeFromTimingsFirst) {
   EXPECT_EQ(answer->first_ms, 2);
   EXPECT_EQ(answer->token_gap_ms_max, 1);
   EXPECT_EQ(answer->total_ms, 6);
-  EXPECT_EQ(answer->n_prompt, 42);
   EXPECT_EQ(answer->n_computed, 12);
   EXPECT_EQ(answer->n_answer, 2);
   EXPECT_EQ(answer->prefill_ms, 4.5);
@@ -43,11 +42,22 @@ TEST(Completion, OtherServersGiveUsage) {
   EXPECT_FALSE(answer->prefill_ms);
 }
 
+TEST(Completion, WhatIsNotCountedIsNotGuessed) {
+  const std::string tokens = "data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: {\"choices\":[{\"text\":\"a\"}]}\n\n";
+  const std::string done = "data: [DONE]\n\n";
+  for (const std::string& usage : {std::string(), std::string("data: {\"choices\":[],\"usage\":null}\n\n"),
+                                   std::string("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":42}}\n\n")}) {
+    const auto answer = read(tokens + usage + done);
+    ASSERT_TRUE(answer) << answer.error();
+    EXPECT_FALSE(answer->n_computed) << "nothing says what was cached";
+    EXPECT_EQ(answer->n_answer, 2);
+  }
+}
+
 TEST(Completion, WhatIsNoWholeAnswerIsAnError) {
   const std::string token = "data: {\"choices\":[{\"text\":\"a\"}]}\n\n";
   EXPECT_FALSE(read(token)) << "no [DONE]";
   EXPECT_FALSE(read("data: [DONE]\n\n")) << "no token";
-  EXPECT_FALSE(read(token + "data: [DONE]\n\n")) << "no counts";
   EXPECT_FALSE(read("data: {\"error\":{\"message\":\"x\"}}\n\n" + token + "data: [DONE]\n\n"));
   EXPECT_FALSE(read("data: nonsense\n\n" + token + "data: [DONE]\n\n"));
   const auto refused = read("{\"error\":\"too long\"}\n\n", 400);

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "peers/cleanup.h"
+
 namespace coppice::bench {
 namespace {
 
@@ -47,7 +49,11 @@ Result<Child> Child::start(const std::vector<std::string>& args, const std::file
   // Between fork and exec only what is safe after a fork of a process with threads.
   child.pid_ = ::fork();
   if (child.pid_ == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // of this process alone: for an end that no program can prepare for
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);  // blocked signals would be inherited
     if (::dup2(child_in, 0) < 0 || ::dup2(child_out, 1) < 0 || ::dup2(err, 2) < 0) ::_exit(126);
     ::execvp(argv[0], argv.data());
     ::_exit(127);
@@ -55,6 +61,8 @@ Result<Child> Child::start(const std::vector<std::string>& args, const std::file
   for (const int fd : {err, null, in.ends[0], out.ends[1]}) ::close(fd);
   child.to_ = in.ends[1], child.from_ = out.ends[0];
   if (child.pid_ < 0) return std::unexpected("cannot start " + args[0] + ": " + std::strerror(errno));
+  ::setpgid(child.pid_, child.pid_);  // whoever of the two comes first
+  remember_group(child.pid_);
   return child;
 }
 
@@ -78,9 +86,15 @@ void Child::close_all() {
   for (int* fd : {&to_, &from_}) {
     if (*fd >= 0) ::close(std::exchange(*fd, -1));
   }
+  end_group();
+}
+
+// The leader is waited for last: until then its number is nobody else's.
+void Child::end_group() {
   if (pid_ <= 0) return;
-  ::kill(pid_, SIGKILL);
-  ::waitpid(std::exchange(pid_, -1), nullptr, 0);
+  ::kill(-pid_, SIGKILL);
+  ::waitpid(pid_, nullptr, 0);
+  forget_group(std::exchange(pid_, -1));
 }
 
 void Child::signal(int number) const {
@@ -88,7 +102,10 @@ void Child::signal(int number) const {
 }
 
 bool Child::running() {
-  if (pid_ > 0 && ::waitpid(pid_, nullptr, WNOHANG) == pid_) pid_ = -1;
+  if (pid_ <= 0) return false;
+  siginfo_t info{};
+  const int looked = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+  if (looked == 0 && info.si_pid == pid_) end_group();  // with what it started and left behind
   return pid_ > 0;
 }
 

@@ -1,7 +1,9 @@
 // A child process: a server that is measured, or the floor program.
 //
-// Threading: one thread starts it and lives as long, as the child is killed when that thread ends, so that an
-// interrupted run leaves no server behind.
+// It leads a process group of its own, which ends with it, with this object and with this program (peers/cleanup.h).
+//
+// Threading: one thread starts it and lives as long, as the child is killed when that thread ends: so even kill -9 of
+// this program leaves no server behind.
 #pragma once
 
 #include <sys/types.h>
@@ -39,6 +41,7 @@ class Child {
  private:
   Child() = default;
   void close_all();
+  void end_group();
 
   pid_t pid_ = -1;  // -1: none, or it has ended
   int to_ = -1, from_ = -1;

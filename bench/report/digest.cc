@@ -14,7 +14,8 @@ T& find_or_add(std::vector<T>& all, Match match, T fresh) {
 
 void add_record(Section& section, const Record& r) {
   VariantDigest& variant = find_or_add(section.variants, [&](const VariantDigest& v) { return v.label == r.variant; },
-                                       {r.variant, r.x, {}, {}});
+                                       {r.variant, r.x, {}, {}, 0});
+  if (r.left_out) ++variant.n_left_out;
   if (!r.error.empty()) variant.failures.push_back(r.server + ", " + r.variant + ": " + r.error);
   for (const Measure& m : r.measures) {
     Row& row = find_or_add(variant.rows, [&](const Row& x) { return x.name == m.name; }, {m.name, m.unit, {}});
@@ -55,7 +56,7 @@ Digest digest_of(const std::vector<Record>& records) {
   for (const Record& r : records) {
     digest.load_min = std::min(digest.load_min, r.load);
     digest.load_max = std::max(digest.load_max, r.load);
-    if (r.server != kFloorName && std::ranges::find(digest.servers, r.server) == digest.servers.end()) {
+    if (!r.left_out && r.server != kFloorName && std::ranges::find(digest.servers, r.server) == digest.servers.end()) {
       digest.servers.push_back(r.server);
     }
     add_record(

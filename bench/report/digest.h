@@ -34,6 +34,7 @@ struct VariantDigest {
   std::optional<double> x;
   std::vector<Row> rows;
   std::vector<std::string> failures;  // of episodes, in words
+  int n_left_out = 0;                 // repeats for which there was no time
 
   const Row* find(std::string_view measure) const;
 };

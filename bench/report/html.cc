@@ -81,6 +81,11 @@ std::string html_table(const std::vector<std::vector<std::string>>& rows) {
 
 std::string title_of(const Section& s) { return fmt::format("{}, model of {}", s.scenario, s.model); }
 
+std::string machine_of(const RunFacts& run) {
+  return fmt::format("{} core{}{}{}", run.cores, run.cores == 1 ? "" : "s", run.machine.empty() ? "" : " of ",
+                     run.machine);
+}
+
 std::string load_text(const Digest& digest) {
   return fmt::format(
       "Load of the machine while measuring (1 minute average, the benchmark's own work included): {:.1f} to {:.1f}.",
@@ -94,8 +99,8 @@ std::string html_report(const Results& results) {
   std::string out(kHead);
   out += fmt::format("<h1>Coppice: measured</h1>\n<p>{}</p>\n<p>{}</p>\n<ul>\n", escape_html(kHow), load_text(digest));
   for (const RunFacts& run : results.runs) {
-    out += fmt::format("<li>{}, commit {}, {} cores: <code>{}</code></li>\n", escape_html(run.time),
-                       escape_html(run.commit), run.cores, escape_html(run.command));
+    out += fmt::format("<li>{}, commit {}, {}: <code>{}</code></li>\n", escape_html(run.time), escape_html(run.commit),
+                       escape_html(machine_of(run)), escape_html(run.command));
   }
   out += "</ul>\n";
   for (const Section& section : digest.sections) {
@@ -106,7 +111,7 @@ std::string html_report(const Results& results) {
       if (!chart.points.empty()) out += svg_of(chart);
     }
     out += "</div>\n" + html_table(table_of(section, digest.servers));
-    for (const std::string& failure : failures_of(section)) out += "<p>Failed: " + escape_html(failure) + "</p>\n";
+    for (const std::string& note : notes_of(section)) out += "<p class=\"note\">" + escape_html(note) + "</p>\n";
   }
   return out + "</body></html>\n";
 }
@@ -115,12 +120,12 @@ std::string markdown_report(const Results& results) {
   const Digest digest = digest_of(results.records);
   std::string out = std::string(kHow) + "\n\n" + load_text(digest) + "\n\n";
   for (const RunFacts& run : results.runs) {
-    out += fmt::format("- {}, commit {}, {} cores\n", run.time, run.commit, run.cores);
+    out += fmt::format("- {}, commit {}, {}: `{}`\n", run.time, run.commit, machine_of(run), run.command);
   }
   for (const Section& section : digest.sections) {
     out += fmt::format("\n### {}\n\n{}\n\n{}", title_of(section), section.question,
                        markdown_table(table_of(section, digest.servers)));
-    for (const std::string& failure : failures_of(section)) out += "\nFailed: " + failure + "\n";
+    for (const std::string& note : notes_of(section)) out += "\n" + note + "\n";
   }
   return out;
 }

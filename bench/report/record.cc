@@ -10,7 +10,7 @@ namespace {
 using Json = nlohmann::json;
 
 RunFacts facts_of(const Json& json) {
-  return {json.at("time"), json.at("commit"), json.at("command"), json.at("cores")};
+  return {json.at("time"), json.at("commit"), json.at("command"), json.value("machine", ""), json.at("cores")};
 }
 
 Record record_of(const Json& json) {
@@ -25,6 +25,7 @@ Record record_of(const Json& json) {
            .load = json.at("load"),
            .measures = {},
            .error = json.at("error")};
+  r.left_out = json.value("left_out", false);
   if (json.at("x").is_number()) r.x = json["x"].get<double>();
   for (const Json& m : json.at("measures")) {
     const std::optional<Unit> unit = unit_of(m.at("unit").get<std::string>());
@@ -41,6 +42,7 @@ std::string to_line(const RunFacts& facts) {
               {"time", facts.time},
               {"commit", facts.commit},
               {"command", facts.command},
+              {"machine", facts.machine},
               {"cores", facts.cores}}
       .dump();
 }
@@ -50,11 +52,19 @@ std::string to_line(const Record& record) {
   for (const Measure& m : record.measures) {
     measures.push_back({{"name", m.name}, {"unit", name(m.unit)}, {"value", m.value}});
   }
-  return Json{
-      {"kind", "episode"},         {"scenario", record.scenario},     {"question", record.question},
-      {"x_label", record.x_label}, {"variant", record.variant},       {"x", record.x ? Json(*record.x) : Json(nullptr)},
-      {"model", record.model},     {"server", record.server},         {"repeat", record.repeat},
-      {"load", record.load},       {"measures", std::move(measures)}, {"error", record.error}}
+  return Json{{"kind", "episode"},
+              {"scenario", record.scenario},
+              {"question", record.question},
+              {"x_label", record.x_label},
+              {"variant", record.variant},
+              {"x", record.x ? Json(*record.x) : Json(nullptr)},
+              {"model", record.model},
+              {"server", record.server},
+              {"repeat", record.repeat},
+              {"load", record.load},
+              {"measures", std::move(measures)},
+              {"error", record.error},
+              {"left_out", record.left_out}}
       .dump();
 }
 

@@ -15,6 +15,7 @@ namespace coppice::bench {
 // What is the same for all of a run.
 struct RunFacts {
   std::string time, commit, command;
+  std::string machine;  // processor, memory, system
   unsigned cores = 0;
 };
 
@@ -25,7 +26,8 @@ struct Record {
   int repeat = 0;
   double load = 0;  // processes that wanted to run in the minute before, those of the benchmark among them
   Episode measures;
-  std::string error;  // why there are none, if the episode failed
+  std::string error;      // why there are none, if the episode failed
+  bool left_out = false;  // the time was up before this repeat, for all servers
 };
 
 std::string to_line(const RunFacts& facts);

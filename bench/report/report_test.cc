@@ -42,7 +42,7 @@ TEST(Record, ComesBackFromItsLine) {
   r.x = 4;
   r.error = "broke";
   Results results;
-  ASSERT_TRUE(read_lines(to_line(RunFacts{"now", "abc", "run", 2}) + "\n\n" + to_line(r) + "\n", results));
+  ASSERT_TRUE(read_lines(to_line(RunFacts{"now", "abc", "run", "a machine", 2}) + "\n\n" + to_line(r) + "\n", results));
   ASSERT_EQ(results.records.size(), 1U);
   EXPECT_EQ(to_line(results.records[0]), to_line(r));
   ASSERT_EQ(results.runs.size(), 1U);
@@ -109,7 +109,7 @@ TEST(Text, TablesNameServersRatiosAndTheFloor) {
 TEST(Html, HoldsAllOfItselfAndEscapesWhatItShows) {
   Results results;
   results.records = records();
-  results.runs = {{"now", "abc", "run --spawn 'a<b'", 2}};
+  results.runs = {{"now", "abc", "run --spawn 'a<b'", "a machine", 2}};
   Record failed = record("other", 2, 0, 0);
   failed.measures.clear(), failed.error = "HTTP 500: <boom>";
   results.records.push_back(failed);

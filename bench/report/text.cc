@@ -13,7 +13,7 @@ namespace {
 std::string grouped(double value) {
   std::string digits = fmt::format("{:.0f}", value);
   for (std::ptrdiff_t at = std::ssize(digits) - 3; at > (value < 0 ? 1 : 0); at -= 3) {
-    digits.insert(static_cast<std::size_t>(at), ",");
+    digits.insert(static_cast<std::size_t>(at), 1, ',');
   }
   return digits;
 }
@@ -71,11 +71,16 @@ std::vector<std::vector<std::string>> table_of(const Section& section, const std
   return table;
 }
 
-std::vector<std::string> failures_of(const Section& section) {
+std::vector<std::string> notes_of(const Section& section) {
   std::vector<std::string> all;
   for (const VariantDigest& variant : section.variants) {
     for (const std::string& failure : variant.failures) {
-      if (std::ranges::find(all, failure) == all.end()) all.push_back(failure);
+      const std::string note = fmt::format("Failed: {}", failure);
+      if (std::ranges::find(all, note) == all.end()) all.push_back(note);
+    }
+    if (variant.n_left_out > 0) {
+      all.push_back(fmt::format("Left out, as the time was up: {}, {} repeat{}", variant.label, variant.n_left_out,
+                                variant.n_left_out == 1 ? "" : "s"));
     }
   }
   return all;
@@ -99,7 +104,7 @@ std::string plain_table(const std::vector<std::vector<std::string>>& rows) {
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows) {
   std::string text;
   for (std::size_t r = 0; r < rows.size(); ++r) {
-    for (const std::string& cell : rows[r]) text += "| " + cell + " ";
+    for (const std::string& cell : rows[r]) text += fmt::format("| {} ", cell);
     text += "|\n";
     if (r > 0) continue;
     for (std::size_t i = 0; i < rows[r].size(); ++i) text += "|---";

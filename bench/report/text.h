@@ -18,8 +18,8 @@ std::string ratio_text(const Summary& ratio);
 // each server over the floor.
 std::vector<std::vector<std::string>> table_of(const Section& section, const std::vector<std::string>& servers);
 
-// What went wrong in a section's episodes, each once.
-std::vector<std::string> failures_of(const Section& section);
+// What went wrong in a section's episodes, each once, and what was left out for want of time.
+std::vector<std::string> notes_of(const Section& section);
 
 std::string plain_table(const std::vector<std::vector<std::string>>& rows);
 std::string markdown_table(const std::vector<std::vector<std::string>>& rows);

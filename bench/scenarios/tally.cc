@@ -16,7 +16,11 @@ void Tally::learn(const CompletionRequest& request, const Vocabulary& vocabulary
 void Tally::add(const CompletionRequest& request, const Completion& answer, const Vocabulary& vocabulary) {
   n_optimum_ += static_cast<std::int64_t>(
       known_.add(request.prompt, vocabulary.answer, static_cast<std::size_t>(request.n_answer)));
-  n_computed_ += answer.n_computed;
+  if (answer.n_computed) {
+    n_computed_ += *answer.n_computed;
+  } else {
+    all_counted_ = false;
+  }
   n_answer_ += answer.n_answer;
   first_ms_.push_back(answer.first_ms);
   if (answer.n_answer > 1) {
@@ -30,10 +34,11 @@ double Tally::decode_tokens_per_s() const {
 }
 
 Episode Tally::measures() const {
-  return {{"first_ms_p50", Unit::ms, percentile(first_ms_, 0.5)},
-          {"first_ms_max", Unit::ms, percentile(first_ms_, 1)},
-          {"tokens_computed", Unit::tokens, static_cast<double>(n_computed_)},
-          {"tokens_optimum", Unit::tokens, static_cast<double>(n_optimum_)}};
+  Episode all{{"first_ms_p50", Unit::ms, percentile(first_ms_, 0.5)},
+              {"first_ms_max", Unit::ms, percentile(first_ms_, 1)}};
+  if (all_counted_) all.push_back({"tokens_computed", Unit::tokens, static_cast<double>(n_computed_)});
+  all.push_back({"tokens_optimum", Unit::tokens, static_cast<double>(n_optimum_)});
+  return all;
 }
 
 CompletionRequest Conversation::ask(const Vocabulary& vocabulary, std::size_t n, int n_answer) {

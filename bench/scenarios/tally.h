@@ -23,7 +23,7 @@ class Tally {
   std::int64_t n_answer() const { return n_answer_; }
   const std::vector<double>& first_ms() const { return first_ms_; }
 
-  // first_ms_p50 and _max, tokens_computed, tokens_optimum.
+  // first_ms_p50 and _max, tokens_computed (if the server gave all its counts), tokens_optimum.
   Episode measures() const;
   double decode_tokens_per_s() const;  // of single streams; 0 if no answer had two tokens
 
@@ -32,6 +32,7 @@ class Tally {
   std::vector<double> first_ms_;
   double decode_ms_ = 0;
   std::int64_t n_decoded_ = 0, n_answer_ = 0, n_computed_ = 0, n_optimum_ = 0;
+  bool all_counted_ = true;
 };
 
 // A conversation whose prompt grows: what was sent, the answer, something new.
