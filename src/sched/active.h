@@ -7,7 +7,8 @@
 //                                             try_admit: its blocks are read just now      -> waiting_for_blocks
 //                                             try_admit: another one computes its prefix   -> waiting_for_prefix
 //                                             cancel, stop, can never fit                  -> done
-//   waiting_for_blocks  a place in the queue  its blocks were read from the disk, or cannot be   -> queued
+//   waiting_for_blocks  a place in the queue  its blocks were read from the disk, or cannot be, or the disk
+//                                             hangs (disk_is_late)                         -> queued
 //                                             cancel, stop                                 -> done
 //   waiting_for_prefix  a place in the queue  has_passed: the other one is past the point
 //                                             where they part, has ended or was paused     -> queued
@@ -79,8 +80,10 @@ struct Active {
   std::size_t pins_done = 0;          // of the request's pins, from the shortest on
   std::vector<TokenPos> checkpoints;  // where its state is to be saved on the way, shortest first (spec B21)
   std::size_t checkpoints_done = 0;
-  TokenPos keep_at = 0;        // tokens that its sequence has to hold for there to be more to save
-  bool without_tiers = false;  // restoring has failed once: it is not tried again
+  TokenPos keep_at = 0;                    // tokens that its sequence has to hold for there to be more to save
+  std::optional<TimePoint> disk_deadline;  // in waiting_for_blocks and restoring: when it goes on without what is read
+  std::uint64_t disk_bytes_seen = 0;       // that the disk had read in all when that was set
+  bool without_tiers = false;              // restoring has failed once: it is not tried again
   Report report;
   TimePoint arrived, admitted, restored, prefilled;
   bool prompt_accepted = false;  // the sampler has seen the prompt

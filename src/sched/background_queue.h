@@ -33,7 +33,8 @@ class BackgroundQueue {
 
   bool empty() const { return items_.empty(); }
   std::size_t size() const { return items_.size(); }
-  const Active& first() const { return *items_.front(); }  // REQUIRES: not empty
+  Active& first() { return *items_.front(); }  // REQUIRES: not empty
+  const Active& first() const { return *items_.front(); }
 
  private:
   std::size_t limit_;

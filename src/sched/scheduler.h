@@ -58,6 +58,8 @@ struct SchedulerOptions {
   // CostModel.
   TokenPos spill_cells_min = 1024;
   double spill_spread_min = 256;
+  // A disk that has read nothing for so long hangs: who waits for it goes on with what there is.
+  Duration disk_wait_max = std::chrono::seconds(10);
   SessionTable::Limits sessions;
   std::size_t pools_max = 64;
   std::shared_ptr<const kv::EvictionPolicy> eviction;  // null: the default one
@@ -103,8 +105,8 @@ class Scheduler final : public Inspector {
   Snapshot snapshot() const;
   const Sequences& sequences() const { return residency_.sequences(); }
   const Residency& residency() const { return residency_; }
-  // When something has to be done though no request comes: a pool or a pin expires.
-  std::optional<TimePoint> next_deadline() const { return residency_.next_expiry(); }
+  // When something has to be done though no request comes: a pool or a pin expires, or the disk has had its time.
+  std::optional<TimePoint> next_deadline() const;
   void check_invariants() const;  // asserts
 
   // Inspector
@@ -175,7 +177,9 @@ class Scheduler final : public Inspector {
 
   // scheduler_restore.cc
   void find_in_tiers(Active& a, const std::vector<TokenPos>& common);
-  bool may_look_at(Active& a) const;
+  bool may_look_at(Active& a);
+  bool disk_is_late(Active& a);
+  bool has_to_wait_for_disk(Active& a, const AdmissionFacts& facts);
   TokenPos cells_at_hand(const AdmissionFacts& facts, TokenPos until) const;
   kv::ReusePlan cells_plan(const AdmissionFacts& facts, TokenPos until) const;
   void add_tiers(AdmissionFacts& facts, TokenPos tokens) const;

@@ -54,14 +54,8 @@ Scheduler::Admission Scheduler::try_admit(std::unique_ptr<Active>& waiting) {
   if (!choice.slot || (a.request.make_pool && pool_in_the_making())) return Admission::wait_for_slot;
   AdmissionFacts facts = facts_of(lookup, choice);
   if (a.hold.blocks_saved != tiering_.blocks_saved()) find_in_tiers(a, lookup.common);
-  if (a.hold.tokens > facts.plan.reused) {
-    tiering_.prefetch(a.hold, cells_at_hand(facts, a.hold.tokens));
-    if (tiering_.waits_for_disk(a.hold)) {
-      a.phase = Phase::waiting_for_blocks;
-      return Admission::wait_for_blocks;
-    }
-    add_tiers(facts, tiering_.usable(a.hold));
-  }
+  if (has_to_wait_for_disk(a, facts)) return Admission::wait_for_blocks;
+  if (a.hold.tokens > facts.plan.reused) add_tiers(facts, tiering_.usable(a.hold));
   if (const auto wait = who_computes_more(lookup, facts.known())) {
     if (!a.report.coalesced) metrics_.requests_coalesced.Increment();
     a.report.coalesced = true;

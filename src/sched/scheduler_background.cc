@@ -125,8 +125,8 @@ bool Scheduler::make_background_room(TokenPos cells, std::optional<SeqId> from) 
 // REQUIRES: nobody runs, nobody waits.
 void Scheduler::begin_background() {
   while (!background_.empty() && !background_running()) {
-    const Active& first = background_.first();
-    if (first.phase == Phase::waiting_for_blocks && tiering_.waits_for_disk(first.hold)) return;
+    Active& first = background_.first();
+    if (first.phase == Phase::waiting_for_blocks && !may_look_at(first)) return;
     auto a = background_.take_first();
     a->phase = Phase::queued;
     const Lookup lookup = look_up(*a->input, a->request.placement);
@@ -136,15 +136,11 @@ void Scheduler::begin_background() {
     }
     AdmissionFacts facts = facts_of(lookup, {.rule = kv::SlotRule::wait, .slot = lane().id});
     find_in_tiers(*a, lookup.common);
-    if (a->hold.tokens > facts.plan.reused) {
-      tiering_.prefetch(a->hold, cells_at_hand(facts, a->hold.tokens));
-      if (tiering_.waits_for_disk(a->hold)) {
-        a->phase = Phase::waiting_for_blocks;
-        drop_background(background_.push_first(std::move(a)), Drop::full);
-        return;
-      }
-      add_tiers(facts, tiering_.usable(a->hold));
+    if (has_to_wait_for_disk(*a, facts)) {
+      drop_background(background_.push_first(std::move(a)), Drop::full);
+      return;
     }
+    if (a->hold.tokens > facts.plan.reused) add_tiers(facts, tiering_.usable(a->hold));
     // Blocks come as a whole, and the last one may be of use in part only.
     const TokenPos cells = a->input_length() - facts.plan.reused + tiering_.block_tokens();
     if (!make_background_room(cells, facts.plan.from)) {

@@ -23,9 +23,45 @@ void Scheduler::find_in_tiers(Active& a, const std::vector<TokenPos>& common) {
 }
 
 // A request that waits, for a prefix or for its blocks, is looked at again only when it may go on.
-bool Scheduler::may_look_at(Active& a) const {
-  if (a.phase == Phase::waiting_for_blocks) return !tiering_.waits_for_disk(a.hold);
+bool Scheduler::may_look_at(Active& a) {
+  if (a.phase == Phase::waiting_for_blocks) return !tiering_.waits_for_disk(a.hold) || disk_is_late(a);
   return has_passed(a.wait);
+}
+
+// Whether the disk has read nothing for too long, for anybody: it hangs, or is as good as that.
+bool Scheduler::disk_is_late(Active& a) {
+  const std::uint64_t read = tiering_.stats().disk_state.read_bytes;
+  if (!a.disk_deadline || a.disk_bytes_seen != read) {
+    a.disk_deadline = clock_.now() + options_.disk_wait_max;
+    a.disk_bytes_seen = read;
+  }
+  return clock_.now() >= *a.disk_deadline;
+}
+
+bool Scheduler::has_to_wait_for_disk(Active& a, const AdmissionFacts& facts) {
+  if (a.hold.tokens <= facts.plan.reused) return false;
+  tiering_.prefetch(a.hold, cells_at_hand(facts, a.hold.tokens));
+  if (!tiering_.waits_for_disk(a.hold)) return false;
+  if (disk_is_late(a)) {
+    obs::log_warn("the disk does not answer", "id={} waited_s={:.0f} reason=\"the request goes on without it\"",
+                  a.request.id.value, to_s(clock_.now() - a.arrived));
+    tiering_.leave_out_the_disk(a.hold);
+    return false;
+  }
+  a.phase = Phase::waiting_for_blocks;
+  return true;
+}
+
+std::optional<TimePoint> Scheduler::next_deadline() const {
+  std::optional<TimePoint> next = residency_.next_expiry();
+  const auto consider = [&](const Active* a, Phase phase) {
+    if (a == nullptr || a->phase != phase || !a->disk_deadline) return;
+    next = next ? std::min(*next, *a->disk_deadline) : *a->disk_deadline;
+  };
+  for (const auto& a : queue_) consider(a.get(), Phase::waiting_for_blocks);
+  for (const Slot& s : slots_) consider(s.active.get(), Phase::restoring);
+  if (!background_.empty()) consider(&background_.first(), Phase::waiting_for_blocks);
+  return next;
 }
 
 bool Scheduler::waits_for_disk() const {
@@ -77,7 +113,13 @@ void Scheduler::restore_some() {
     for (Slot& s : slots_) {
       if (!restoring(s)) continue;
       switch (tiering_.prepare(s.seq(), s.active->hold, s.active->restore_until)) {
-        case Tiering::Next::reading: reading = true; continue;
+        case Tiering::Next::reading:
+          if (!disk_is_late(*s.active)) {
+            reading = true;
+            continue;
+          }
+          end_restoring(s);
+          break;
         case Tiering::Next::no_room: without_room = &s; continue;
         case Tiering::Next::gone: end_restoring(s); break;
         case Tiering::Next::ready:
@@ -107,6 +149,7 @@ bool Scheduler::restore_block(Slot& s) {
   }
   if (sequences().free_cells() < room) return false;
   const TokenPos begin = held(s);
+  a.disk_deadline.reset();
   const std::optional<TokenPos> gained = tiering_.restore(s.seq(), a.hold, a.restore_until);
   if (!gained) return false;
   if (a.report.pauses == 0) {

@@ -110,6 +110,17 @@ bool Tiering::waits_for_disk(const TierHold& hold) const {
   return hold.lease && tiers_->ready(hold.lease, first_needed(hold)) == tier::Ready::waiting;
 }
 
+void Tiering::leave_out_the_disk(TierHold& hold) const {
+  TokenPos end = static_cast<TokenPos>(first_needed(hold)) * block_tokens_;
+  for (const auto& held : hold.lease.blocks() | std::views::drop(first_needed(hold))) {
+    if (tiers_->payload(held.id) == nullptr) {
+      hold.tokens = has_checkpoints() ? 0 : std::min(hold.tokens, end);
+      return;
+    }
+    end += block_tokens_;
+  }
+}
+
 // All of it, host memory's part or not: what is not there yet is read while the beginning is restored.
 TokenPos Tiering::usable(const TierHold& hold) const {
   const std::size_t first = first_needed(hold);

@@ -73,6 +73,7 @@ class Tiering {
   std::uint64_t blocks_saved() const { return blocks_saved_; }
   void prefetch(TierHold& hold, TokenPos in_cells);  // again, as cells may have gone meanwhile
   bool waits_for_disk(const TierHold& hold) const;
+  void leave_out_the_disk(TierHold& hold) const;  // what has not been read by now is not counted on
   // Tokens of the prompt that a sequence with its first `in_cells` cells can be brought to.
   TokenPos usable(const TierHold& hold) const;
 

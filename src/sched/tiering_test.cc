@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <random>
+#include <semaphore>
 
 #include "sched/tiered_world.h"
 
@@ -167,6 +168,43 @@ TEST(Tiering, C_NoRestartGivesAWrongAnswer) {
     t.world.scheduler.fail_all({ErrorKind::unavailable, "stopped", {}}, false);
   }
   EXPECT_GT(from_disk, 0);
+}
+
+// The disk's thread is inside a read that does not return. Who waits for it goes on after a while.
+TEST(Tiering, B20_ADiskThatHangsKeepsNobodyWaitingForEver) {
+  tier::TempFolder dir;
+  const Tokens prompt = tokens_of(1, 100);
+  {
+    TieredWorld t(disk_in(dir.path()));
+    t.ask(prompt, {.session = "one"});
+    t.flush();
+  }
+  std::counting_semaphore<> released{0};
+  const auto files = std::make_shared<tier::FaultyFiles>();
+  files->before = [&](tier::FaultyFiles::Call call, const std::string&) -> Result<void> {
+    if (call == tier::FaultyFiles::Call::read) released.acquire();
+    return {};
+  };
+  tier::DiskOptions disk = disk_in(dir.path());
+  disk.own_thread = true;
+  disk.files = files;
+  released.release(100);  // what opening reads
+  TieredWorld t(disk);
+  while (released.try_acquire()) {
+  }
+  const auto outcome = t.world.submit(prompt + tokens_of(2, 5), {.session = "one"});
+  for (int i = 0; i < 20; ++i) t.world.scheduler.step();
+  EXPECT_FALSE(outcome->ended());
+  ASSERT_TRUE(t.world.scheduler.waits_for_disk());
+  ASSERT_TRUE(t.world.scheduler.next_deadline().has_value());
+  t.world.clock.advance(*t.world.scheduler.next_deadline() - t.world.clock.now());
+  while (!outcome->ended()) {
+    t.world.scheduler.step();
+    t.world.scheduler.check_invariants();
+  }
+  EXPECT_EQ(outcome->report().computed, 105);
+  EXPECT_EQ(outcome->text, t.world.right_text(prompt + tokens_of(2, 5), 4));
+  released.release(1000);
 }
 
 TEST(Tiering, ABlockThatCannotBeRestoredIsComputedAndGone) {

@@ -95,6 +95,40 @@ TEST_F(Tiers, B20_WarmAfterKill9) {
   EXPECT_EQ(computed(ask(joined(one_, more_), "one")), length(more_));
 }
 
+// Turns that ended before the server was killed, and how old they were then.
+class FinishedTurns {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  void add(Tokens held) { turns_.push_back({std::move(held), now()}); }
+  void killed() { killed_at_ = now(); }
+
+  // Asks the server that runs now which of them it lacks a token of, and forgets them.
+  void look_for_lost(const Client& client, const Tokens& more) {
+    for (const auto& [held, ended_at] : turns_) {
+      const Json found = client.post("/v1/explain", {{"prompt", joined(held, more)}}).json();
+      ++n_;
+      if (found.at("computed") == length(more)) continue;
+      ++lost_;
+      oldest_lost_ = std::max(oldest_lost_, killed_at_ - ended_at);
+    }
+    turns_.clear();
+  }
+  int n() const { return n_; }
+  int lost() const { return lost_; }
+  double oldest_lost_ms() const { return std::chrono::duration<double, std::milli>(oldest_lost_).count(); }
+
+ private:
+  static Time now() { return std::chrono::steady_clock::now(); }
+  std::vector<std::pair<Tokens, Time>> turns_;
+  Time killed_at_;
+  Time::duration oldest_lost_{0};
+  int n_ = 0, lost_ = 0;
+};
+
+// A session's turn that ended so long before is found again. It is written behind at once; how long that takes is the
+// disk's affair.
+constexpr double kDurableAfter_ms = 5000;
+
 // Killed while requests run and blocks are written; the next start must come up and answer as if nothing was cached.
 // COPPICE_KILL_ROUNDS=N for more, COPPICE_KILL_MODEL=qwen35 for another family (make kill-loop).
 TEST_F(Tiers, C_KilledAtAnyMoment) {
@@ -105,8 +139,10 @@ TEST_F(Tiers, C_KilledAtAnyMoment) {
   std::vector<std::string> flags{"--cache-disk", dir_.path().string()};
   if (const char* model = std::getenv("COPPICE_KILL_MODEL")) flags.insert(flags.end(), {"-m", random_model(model)});
   long reused_from_disk = 0;
+  FinishedTurns turns;
   for (int round = 0; round < rounds && !HasFailure(); ++round) {
     ASSERT_NO_FATAL_FAILURE(serve_small(flags));
+    turns.look_for_lost(client(), more_);
     for (int i = 0; i < 3; ++i) {
       // One that was asked before, or one that leaves it on the way.
       Tokens prompt = random_tokens(static_cast<unsigned>(pick(4)), 600);
@@ -114,6 +150,7 @@ TEST_F(Tiers, C_KilledAtAnyMoment) {
         prompt = joined(first(prompt, 200 + pick(400)), random_tokens(static_cast<unsigned>(100 + pick(1000)), 5));
       }
       const Json answer = ask(prompt, "s" + std::to_string(pick(3)));
+      turns.add(held_after(prompt, answer));
       reused_from_disk += answer["coppice"]["reused_by_source"]["disk"].get<long>();
       Json cold = greedy(prompt, 8);
       cold["cache_prompt"] = false;
@@ -129,12 +166,15 @@ TEST_F(Tiers, C_KilledAtAnyMoment) {
       over = true;
     });
     std::this_thread::sleep_for(std::chrono::milliseconds(pick(400)));  // any moment is a good one
+    turns.killed();
     server().program().signal(SIGKILL);
     traffic.join();
     ASSERT_TRUE(over && server().program().wait(kLong).has_value());
     server_.reset();
   }
-  std::printf("rounds=%d tokens_from_disk=%ld\n", rounds, reused_from_disk);
+  std::printf("rounds=%d tokens_from_disk=%ld turns=%d lost=%d oldest_lost_ms=%.0f\n", rounds, reused_from_disk,
+              turns.n(), turns.lost(), turns.oldest_lost_ms());
+  EXPECT_LT(turns.oldest_lost_ms(), kDurableAfter_ms);
   EXPECT_GT(reused_from_disk, 0);
 }
 
