@@ -9,13 +9,14 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kind=${1-}
-build=$(realpath "${2:-$root/build}")
+build=$(realpath --relative-to="$root" "${2:-$root/build}")
+cd "$root"  # the reports show commands, and those are to be the same on any machine
 threads=${THREADS:-$(nproc 2>/dev/null || echo 2)}  # of each server, and of the floor
 bench=$build/bench/coppice-bench
 models=$build/bench/models
 results=$build/bench/results
 
-llama_server=$root/build-llama-server/bin/llama-server
+llama_server=build-llama-server/bin/llama-server
 flags="--host 127.0.0.1 --port {port} -m {model} -c {cells} -np {slots} -t {threads}"
 
 # use_servers [FLAGS]: what is measured from here on; FLAGS are Coppice's.
