@@ -90,8 +90,7 @@ case $kind in
     mkdir -p "$results"
     rm -rf "$results"/*
     for size in 600k 5m 60m 600m; do model $size; done
-    # Seconds of each part: what its repeats take with llama-server beside, rounded up, and the minute that is left
-    # for the last. A repeat that would not fit is left out, and the report says so.
+    # The parts' shares of the time are estimates. A repeat that would not fit is left out, and the report says so.
     total=$((${MINUTES:-9} * 60)) later=$((${MINUTES:-9} * 60)) number=0 parts=6
     share() { echo $((total * $1 / 100)); }
     SECONDS=0
