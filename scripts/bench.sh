@@ -9,13 +9,14 @@
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 kind=${1-}
-build=$(realpath "${2:-$root/build}")
+build=$(realpath --relative-to="$root" "${2:-$root/build}")
+cd "$root"  # the reports show commands, and those are to be the same on any machine
 threads=${THREADS:-$(nproc 2>/dev/null || echo 2)}  # of each server, and of the floor
 bench=$build/bench/coppice-bench
 models=$build/bench/models
 results=$build/bench/results
 
-llama_server=$root/build-llama-server/bin/llama-server
+llama_server=build-llama-server/bin/llama-server
 flags="--host 127.0.0.1 --port {port} -m {model} -c {cells} -np {slots} -t {threads}"
 
 # use_servers [FLAGS]: what is measured from here on; FLAGS are Coppice's.
@@ -89,8 +90,7 @@ case $kind in
     mkdir -p "$results"
     rm -rf "$results"/*
     for size in 600k 5m 60m 600m; do model $size; done
-    # Seconds of each part: what its repeats take with llama-server beside, rounded up, and the minute that is left
-    # for the last. A repeat that would not fit is left out, and the report says so.
+    # The parts' shares of the time are estimates. A repeat that would not fit is left out, and the report says so.
     total=$((${MINUTES:-9} * 60)) later=$((${MINUTES:-9} * 60)) number=0 parts=6
     share() { echo $((total * $1 / 100)); }
     SECONDS=0

@@ -43,7 +43,8 @@ class Drawing {
 
   std::string draw() {
     add(R"(<svg viewBox="0 0 {} {}" role="img" aria-label="{}">)", kWidth, kHeight, escape_html(chart_.title));
-    text(kLeft, 16, "start", "title", fmt::format("{} ({})", chart_.title, chart_.unit));
+    text(kLeft, 16, "start", "title",
+         fmt::format("{} ({}, {} is better)", chart_.title, chart_.unit, chart_.more_is_better ? "more" : "less"));
     legend();
     axis();
     if (is_line()) {
@@ -70,7 +71,11 @@ class Drawing {
            std::ranges::all_of(chart_.points, [](const ChartPoint& p) { return p.x.has_value(); });
   }
   double y(double value) const { return kHeight - kBottom - value / top_ * (kHeight - kTop - kBottom); }
-  std::string_view colour(std::size_t series) const { return kColours[series % kColours.size()]; }
+  // What is no server looks like none, and the two bounds are not alike.
+  std::string_view colour(std::size_t series) const {
+    const std::string& name = chart_.series[series].name;
+    return name == "floor" ? "#808080" : name == "optimum" ? "#56B4E9" : kColours[series % kColours.size()];
+  }
 
   void legend() {
     double x = kLeft;

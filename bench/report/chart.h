@@ -24,6 +24,7 @@ struct Chart {
   std::string title, unit, x_label;
   std::vector<ChartPoint> points;
   std::vector<ChartSeries> series;
+  bool more_is_better = false;
 };
 
 // Lines if there are two points at least and all have an x, bars otherwise. Whiskers go from minimum to maximum.

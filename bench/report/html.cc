@@ -46,7 +46,7 @@ constexpr std::string_view kHow =
     "cache that forgets nothing would have to compute.";
 
 Chart chart_of(const Section& section, std::string_view measure, const std::vector<std::string>& servers) {
-  Chart chart{std::string(measure), "", section.x_label, {}, {}};
+  Chart chart{std::string(measure), "", section.x_label, {}, {}, false};
   std::vector<std::string> names = servers;
   names.emplace_back(kFloorName);
   if (measure == "tokens_computed") names.back() = "optimum";
@@ -56,6 +56,7 @@ Chart chart_of(const Section& section, std::string_view measure, const std::vect
     if (row == nullptr) continue;
     const Row* optimum = variant.find("tokens_optimum");
     chart.unit = name(row->unit);
+    chart.more_is_better = more_is_better(row->unit);
     chart.points.push_back({variant.label, variant.x});
     for (ChartSeries& s : chart.series) {
       const bool is_optimum = s.name == "optimum" && optimum != nullptr && !servers.empty();
