@@ -250,13 +250,13 @@ void BlockTree::change(Entry& entry, F&& f) {
 
 Entry* BlockTree::least_worth(std::initializer_list<const Candidates*> lists, const BlockEvictionPolicy& policy,
                               TimePoint now, bool for_host) {
-  constexpr int kLookedAt = 32;  // more would cost more for each eviction; the oldest are nearly always worth least
+  const int looked_at_max = policy.candidates_max();
   Entry* victim = nullptr;
   double least = 0;
   for (const Candidates* list : lists) {
     int looked_at = 0;
     for (Entry* e : *list) {
-      if (looked_at++ == kLookedAt) break;
+      if (looked_at++ == looked_at_max) break;
       const double worth = policy.worth({.age = now - e->last_use,
                                          .uses = e->uses,
                                          .tokens = e->saves,

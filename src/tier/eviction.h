@@ -23,6 +23,9 @@ class BlockEvictionPolicy {
   virtual ~BlockEvictionPolicy() = default;
   // Per byte; the block worth least goes first. Finite, >= 0.
   virtual double worth(const Candidate& block) const = 0;
+  // Of how many blocks, the longest unused first, the one worth least is looked for. More cost more for each eviction,
+  // and the oldest are nearly always worth least.
+  virtual int candidates_max() const { return 32; }
 };
 
 // chance of being asked for again  x  cost of getting it back  /  bytes

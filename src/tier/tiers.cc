@@ -16,7 +16,11 @@
 namespace coppice::tier {
 
 Tiers::Tiers(const Options& options, const Clock& clock, obs::Metrics& metrics)
-    : options_(options), clock_(clock), metrics_(metrics), tree_(options.host_bytes_max, options.block_tokens) {}
+    : options_(options),
+      clock_(clock),
+      metrics_(metrics),
+      policy_(options.eviction ? options.eviction : std::make_shared<const RecomputeOrReadPolicy>()),
+      tree_(options.host_bytes_max, options.block_tokens) {}
 
 Tiers::~Tiers() = default;
 
@@ -39,7 +43,7 @@ Result<std::unique_ptr<Tiers>> Tiers::open(const Options& options, const Clock& 
       tiers->record_bytes_ += record.kind.size() + record.key.size() + record.value->size();
       tiers->records_[record.kind][record.key] = std::move(*record.value);
     }
-    tiers->disk_ = std::make_unique<WriteBehind>(tiers->tree_, tiers->policy_, clock, *options.disk,
+    tiers->disk_ = std::make_unique<WriteBehind>(tiers->tree_, *tiers->policy_, clock, *options.disk,
                                                  std::move(opened->store), options.wake);
     tiers->disk_->load(std::move(opened->blocks));
     tiers->disk_->load_hour(hour);
@@ -55,7 +59,7 @@ bool Tiers::make_room(std::uint64_t bytes, Entry* keep) {
   if (keep != nullptr) tree_.pin(*keep);
   const bool room = tree_.room(bytes);
   while (room && !tree_.fits_now(bytes)) {
-    Entry* victim = tree_.host_victim(policy_, clock_.now());
+    Entry* victim = tree_.host_victim(*policy_, clock_.now());
     assert(victim != nullptr);  // room() is exact
     if (victim->in_cells == 0) ++counts_.host.evictions;
     if (victim->disk == DiskState::wanted) ++n_given_up_;

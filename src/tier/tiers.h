@@ -61,6 +61,7 @@ struct Options {
   std::uint64_t host_bytes_max = 0;  // 0: nothing is kept
   std::optional<DiskOptions> disk;
   TokenPos block_tokens = 256;
+  std::shared_ptr<const BlockEvictionPolicy> eviction;  // null: RecomputeOrReadPolicy
   // There is something to poll(). Called on the disk's thread, until the destructor returns; must not call back.
   std::function<void()> wake;
 };
@@ -205,7 +206,7 @@ class Tiers {
   Options options_;
   const Clock& clock_;
   obs::Metrics& metrics_;
-  RecomputeOrReadPolicy policy_;
+  std::shared_ptr<const BlockEvictionPolicy> policy_;
   BlockTree tree_;
   std::map<std::string, std::map<std::string, std::string, std::less<>>, std::less<>> records_;
   std::uint64_t record_bytes_ = 0;

@@ -50,6 +50,26 @@ TEST_F(HostOnly, B20_FindsTheLongestChainAndUsesTheLastBlockInPart) {
   EXPECT_EQ(tiers->find(kRoot, {}).tokens, 0);
 }
 
+// Worth nothing but what was put last.
+struct NewestGoes final : BlockEvictionPolicy {
+  double worth(const Candidate& block) const override { return to_s(block.age); }
+  int candidates_max() const override { return 1000; }
+};
+
+TEST_F(HostOnly, B19_WhatGoesFirstIsUpToThePolicy) {
+  tiers = *Tiers::open({.host_bytes_max = 400, .disk = {}, .block_tokens = 4,
+                        .eviction = std::make_shared<const NewestGoes>(), .wake = {}}, clock, metrics);
+  std::vector<Block> last;
+  for (int i = 0; i < 41; ++i) {  // each after the one before; room for 40
+    clock.advance(1s);
+    last = chain_of(kRoot, numbers(100 * i, 2), 4, 10);
+    put_all(last);
+  }
+  EXPECT_EQ(tiers->find(kRoot, numbers(100 * 39, 2)).tokens, 0);
+  EXPECT_EQ(tiers->find(kRoot, numbers(100 * 40, 2)).tokens, 2);
+  EXPECT_EQ(tiers->find(kRoot, numbers(0, 2)).tokens, 2);
+}
+
 TEST_F(HostOnly, B21_AChainEndsInTheLastCheckpointOnItsWay) {
   open(1000);
   const auto chain = chain_of(kRoot, numbers(1, 8), 4, 10);
