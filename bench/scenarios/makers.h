@@ -8,6 +8,7 @@ namespace coppice::bench {
 Result<Scenario> make_turn2(const ScenarioOptions& options);
 Result<Scenario> make_fanout(const ScenarioOptions& options);
 Result<Scenario> make_switch(const ScenarioOptions& options);
+Result<Scenario> make_switch_long(const ScenarioOptions& options);
 Result<Scenario> make_idle_tax(const ScenarioOptions& options);
 Result<Scenario> make_restart(const ScenarioOptions& options);
 Result<Scenario> make_overhead(const ScenarioOptions& options);

@@ -17,15 +17,16 @@ struct Maker {
   Result<Scenario> (*make)(const ScenarioOptions&);
 };
 
-constexpr std::array<Maker, 9> kMakers{{{"turn2", make_turn2},
-                                        {"fanout", make_fanout},
-                                        {"switch", make_switch},
-                                        {"idle-tax", make_idle_tax},
-                                        {"restart", make_restart},
-                                        {"overhead", make_overhead},
-                                        {"overhead-long", make_overhead_long},
-                                        {"concurrency", make_concurrency},
-                                        {"replay", make_replay}}};
+constexpr std::array<Maker, 10> kMakers{{{"turn2", make_turn2},
+                                         {"fanout", make_fanout},
+                                         {"switch", make_switch},
+                                         {"idle-tax", make_idle_tax},
+                                         {"restart", make_restart},
+                                         {"overhead", make_overhead},
+                                         {"overhead-long", make_overhead_long},
+                                         {"switch-long", make_switch_long},
+                                         {"concurrency", make_concurrency},
+                                         {"replay", make_replay}}};
 
 }  // namespace
 

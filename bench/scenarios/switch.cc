@@ -8,8 +8,8 @@ namespace coppice::bench {
 namespace {
 
 struct Switch {
-  int conversations = 4, rounds = 2, answer = 8;
-  std::size_t length = 2048, fresh = 32;
+  int conversations = 3, rounds = 2, answer = 8;
+  std::size_t length = 1024, fresh = 32;
 };
 
 Result<Episode> run_switch(const Switch& p, Peer& peer, std::uint64_t seed) {
@@ -29,13 +29,10 @@ Result<Episode> switch_floor(const Switch& p, Floor& floor) {
   return floor_episode(floor, {.prefix = prefix, .fresh = static_cast<int>(p.fresh) + 1, .decode = 1, .streams = 1});
 }
 
-}  // namespace
-
-Result<Scenario> make_switch(const ScenarioOptions& options) {
-  Scenario scenario{"switch", "What does it cost to come back to a conversation after others had the slot?", "", {}};
-  Switch p;
-  p.length = by_scale<std::size_t>(options.scale, 512, 1024, 192);
-  p.conversations = 3;
+Scenario switch_between(std::string name, int conversations, std::size_t length) {
+  Scenario scenario{
+      std::move(name), "What does it cost to come back to a conversation after others had the slot?", "", {}};
+  const Switch p{.conversations = conversations, .length = length};
   const int one = static_cast<int>(p.length) + p.rounds * (static_cast<int>(p.fresh) + p.answer) + 256;
   for (const bool roomy : {true, false}) {
     Variant v;
@@ -46,6 +43,16 @@ Result<Scenario> make_switch(const ScenarioOptions& options) {
     scenario.variants.push_back(std::move(v));
   }
   return scenario;
+}
+
+}  // namespace
+
+Result<Scenario> make_switch(const ScenarioOptions& options) {
+  return switch_between("switch", 3, by_scale<std::size_t>(options.scale, 512, 1024, 192));
+}
+
+Result<Scenario> make_switch_long(const ScenarioOptions& options) {
+  return switch_between("switch-long", 2, by_scale<std::size_t>(options.scale, 1024, 8000, 512));
 }
 
 }  // namespace coppice::bench

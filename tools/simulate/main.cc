@@ -109,8 +109,7 @@ class Sweep {
       const Workload workload(traces, wanted);
       best_ = workload.best();
       std::cout << fmt::format("{} sessions: {} requests, {} prompt tokens, {} of them new; {} to hold, the longest {}",
-                               sessions, best_.requests, best_.prompt_tokens, best_.computed, best_.held,
-                               best_.longest)
+                               sessions, best_.requests, best_.prompt_tokens, best_.computed, best_.held, best_.longest)
                 << std::endl;
       for (const double budget : options_.budgets) {
         tables_.begin_row(sessions, budget);
@@ -204,9 +203,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace coppice::simulate
 
-int main(int argc, char** argv) try {
-  return coppice::simulate::run(argc, argv);
-} catch (const std::exception& e) {
+int main(int argc, char** argv) try { return coppice::simulate::run(argc, argv); } catch (const std::exception& e) {
   std::cerr << "coppice-simulate: " << e.what() << '\n';
   return 1;
 }
