@@ -54,11 +54,12 @@ Result<void> EngineLoop::submit(Request request) {
       metrics_.requests_refused.Increment();
       return std::unexpected(shutting_down());
     }
-    if (waiting_ >= options_.queue_limit) {
+    // Background work waits in no request's place, and is bounded by itself.
+    if (!request.background && waiting_ >= options_.queue_limit) {
       metrics_.requests_refused.Increment();
       return fail(ErrorKind::overloaded, fmt::format("{} requests are waiting already, try again later", waiting_));
     }
-    ++waiting_;
+    if (!request.background) ++waiting_;
     inbox_.emplace_back(std::move(request));
   }
   wake_.notify_one();
@@ -192,7 +193,10 @@ void EngineLoop::publish() {
   Snapshot fresh = scheduler_.snapshot();
   const std::lock_guard lock(mutex_);
   waiting_ = fresh.queued;
-  for (const Command& command : inbox_) waiting_ += std::holds_alternative<Request>(command) ? 1 : 0;
+  for (const Command& command : inbox_) {
+    const auto* request = std::get_if<Request>(&command);
+    if (request != nullptr && !request->background) ++waiting_;
+  }
   snapshot_ = std::move(fresh);
 }
 

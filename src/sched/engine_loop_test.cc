@@ -41,6 +41,15 @@ class Loop : public testing::Test {
     loop = std::make_unique<EngineLoop>(options, std::move(runner), tokenizer, clock, metrics);
   }
 
+  Result<void> prepare(const std::shared_ptr<EventSink>& ending, const Tokens& prompt) {
+    Request request;
+    request.id = loop->next_id();
+    request.prompt = std::make_shared<const Tokens>(prompt);
+    request.n_predict = 0;
+    request.background = true;
+    request.sink = ending;
+    return loop->submit(std::move(request));
+  }
   Result<void> submit(const std::shared_ptr<EventSink>& ending, const Tokens& prompt, int n_predict,
                       RequestId* id = nullptr) {
     Request request;
@@ -115,6 +124,31 @@ TEST_F(Loop, OneMoreThanTheQueueLimitIsRefused) {
   EXPECT_EQ(loop->snapshot().queued, 4U);
   loop->start();
   for (const auto& ending : endings) EXPECT_EQ(ending->wait(), std::nullopt);
+}
+
+TEST_F(Loop, B25_BackgroundWorkTakesNoRequestsPlaceInTheQueue) {
+  std::vector<std::shared_ptr<Ending>> work, endings;
+  for (int i = 0; i < 5; ++i) {
+    work.push_back(std::make_shared<Ending>());
+    EXPECT_TRUE(prepare(work.back(), {5, 6, i + 1}));
+  }
+  EXPECT_EQ(loop->snapshot().queued, 0U);
+  for (int i = 0; i < 4; ++i) {
+    endings.push_back(std::make_shared<Ending>());
+    EXPECT_TRUE(submit(endings.back(), {1, 2, i + 1}, 2));
+  }
+  EXPECT_TRUE(prepare(std::make_shared<Ending>(), {9})) << "a full queue is no reason to refuse it";
+  loop->start();
+  for (const auto& ending : endings) EXPECT_EQ(ending->wait(), std::nullopt);
+  for (const auto& ending : work) (void)ending->wait();  // done, or given up for want of a sequence
+}
+
+TEST_F(Loop, B25_StoppingGivesUpBackgroundWorkAtOnce) {
+  const auto work = std::make_shared<Ending>();
+  ASSERT_TRUE(prepare(work, Tokens(1 << 19, 7)));  // would take some time
+  loop->start();
+  loop->stop(std::chrono::minutes(10));
+  EXPECT_TRUE(work->wait().has_value());
 }
 
 TEST_F(Loop, AConcludedRequestEndsWell) {
