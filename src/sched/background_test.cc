@@ -177,6 +177,37 @@ TEST(Background, B25_AnEditedHistoryWastesOnlyWhatWasPrepared) {
   EXPECT_EQ(w.ask(first + tokens_of(6, 3), {.session = "s"}).computed, 3);
 }
 
+// A second turn's preparation goes on from the first one's, which nobody has used yet.
+TEST(Background, B25_WhatIsPreparedInTwoPartsIsUsedAsOne) {
+  World w = small_world();
+  const Tokens first = tokens_of(1, 60), second = first + tokens_of(2, 40);
+  prepare(w, first + tokens_of(5, 10), {.session = "s"});
+  w.run();
+  prepare(w, second, {.session = "s"});
+  w.run();
+  EXPECT_EQ(computed(w), 70 + 40);
+  EXPECT_EQ(w.ask(second + tokens_of(3, 7), {.session = "s"}).prepared, 100);
+  EXPECT_EQ(count(w, obs::Prepared::used), 100);
+}
+
+TEST(Background, B25_KvOnDiskIsReadIntoHostMemory) {
+  tier::TempFolder dir;
+  const Tokens prompt = tokens_of(1, 100);
+  {
+    TieredWorld t(disk_in(dir.path()));
+    t.ask(prompt, {.session = "one"});
+    t.flush();
+  }
+  TieredWorld t(disk_in(dir.path()));
+  EXPECT_EQ(t.tiers->stats().host.blocks, 0U);
+  const auto done = prepare(t.world, prompt, {.session = "one"});
+  t.settle();
+  ASSERT_TRUE(done->finished);
+  EXPECT_EQ(computed(t.world), 0);
+  EXPECT_GT(t.tiers->stats().host.blocks, 0U);
+  EXPECT_EQ(t.ask(prompt + tokens_of(2, 5), {.session = "one"}).computed, 5);
+}
+
 TEST(Background, B25_ForgettingASessionEndsItsWork) {
   World w = small_world();
   w.ask(tokens_of(1, 20), {.session = "s"});

@@ -173,6 +173,7 @@ class Scheduler final : public Inspector {
   void begin_background();
   TokenPos background_step_tokens() const;
   void note_background(SeqId seq, TokenPos computed, Duration took);
+  void take_over_prepared(SeqId from, TokenPos reused);
   TokenPos use_prepared(SeqId from, TokenPos reused);
 
   // scheduler_restore.cc
@@ -266,6 +267,7 @@ class Scheduler final : public Inspector {
   std::vector<Slot> slots_;  // and, as the last one, the lane of background work; their leases end before residency_
   Queue queue_;
   BackgroundQueue background_;
+  double background_token_s_ = 0;  // what a token of the lane's steps took lately; 0: unknown
   std::int64_t releases_ = 0;
   bool stalled_ = false;  // all that run wait for the disk to read their blocks
   bool retry_ = true;     // something has changed that a waiting request may have been waiting for

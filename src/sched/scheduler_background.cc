@@ -86,7 +86,7 @@ void Scheduler::deliver_background(std::unique_ptr<Active> a) {
   a->request.sink->on_finished(std::move(finished));
 }
 
-// Whether a request with this beginning would find all of it, wherever it is.
+// Whether a request with this beginning would find all of it, and without the disk.
 bool Scheduler::is_held(const Active& a, const Lookup& lookup) const {
   const std::vector<TokenPos> held = sequences().held(lookup.common);
   for (std::int32_t i = 0; i < sequences().count(); ++i) {
@@ -99,20 +99,23 @@ bool Scheduler::is_held(const Active& a, const Lookup& lookup) const {
   Tokens longer = *a.input;
   longer.push_back(0);  // a lookup leaves the last token out
   TokenPos in_host = 0;
-  return tiering_.known(a.request.placement.ns, longer, &in_host) == a.input_length();
+  tiering_.known(a.request.placement.ns, longer, &in_host);
+  return in_host == a.input_length();
 }
 
-// Frees cells of idle sequences that host memory has too, the ones used longest ago first, and one sequence to work in.
-// `from` stays.
+// Frees cells of idle sequences that host memory has too, and one sequence to work in: parked ones first, then slots',
+// as a slot that still holds its conversation is chosen by it; of each kind the ones used longest ago. `from` stays.
 bool Scheduler::make_background_room(TokenPos cells, std::optional<SeqId> from) {
   const auto enough = [&] { return sequences().free_cells() >= cells && sequences().in_use() < sequences().count(); };
   while (!enough()) {
     std::optional<SeqId> oldest;
+    const auto order = [&](SeqId seq) {
+      return std::pair(!residency_.is_parked(seq), sequences().notes(seq).last_touch);
+    };
     for (std::int32_t i = 0; i < sequences().count(); ++i) {
       const SeqId seq{i};
       if (!sequences().in_use(seq) || sequences().leases().held(seq) || seq == from || !tiering_.holds(seq)) continue;
-      const bool older = !oldest || sequences().notes(seq).last_touch < sequences().notes(*oldest).last_touch;
-      if (older) oldest = seq;
+      if (!oldest || order(seq) < order(*oldest)) oldest = seq;
     }
     if (!oldest) return false;
     metrics_.sequences_spilled.Increment();
@@ -148,12 +151,14 @@ void Scheduler::begin_background() {
       continue;
     }
     start(std::move(a), lane(), facts);
+    if (facts.plan.from) take_over_prepared(*facts.plan.from, facts.plan.reused);
   }
 }
 
-// So many that a request that arrives just now waits no longer than `background_step`.
+// So many that a request that arrives just now waits no longer than `background_step`. A token of a small step costs
+// more than the average one does, hence the look at the lane's own steps.
 TokenPos Scheduler::background_step_tokens() const {
-  const double each_s = costs_.computing_s(1, sequences().cells().used());
+  const double each_s = std::max(costs_.computing_s(1, sequences().cells().used()), background_token_s_);
   const double fit = each_s > 0 ? to_s(options_.background_step) / each_s : kStepTokensUnmeasured;
   return static_cast<TokenPos>(std::clamp<double>(fit, kStepTokensMin, options_.step_tokens_max));
 }
@@ -164,8 +169,19 @@ void Scheduler::note_background(SeqId seq, TokenPos computed, Duration took) {
   const TokenPos end = sequences().length(seq);
   if (notes.prepared_end != end - computed) notes.prepared_begin = end - computed;
   notes.prepared_end = end;
+  const double each_s = to_s(took) / std::max(computed, 1);
+  background_token_s_ = background_token_s_ == 0 ? each_s : (background_token_s_ + each_s) / 2;
   metrics_.background(obs::Prepared::computed).Increment(computed);
   metrics_.background_step_seconds.Observe(to_s(took));
+}
+
+// What the lane's sequence shares of another one, and nobody has used yet, is marked in the lane's from here on.
+void Scheduler::take_over_prepared(SeqId from, TokenPos reused) {
+  if (from == lane().seq()) return;
+  Sequences::Notes &donor = residency_.sequences().notes(from), &own = residency_.sequences().notes(lane().seq());
+  if (donor.prepared_begin >= reused || donor.prepared_end < reused) return;
+  own.prepared_begin = donor.prepared_begin;
+  own.prepared_end = donor.prepared_begin = reused;
 }
 
 // How many of the first `reused` tokens of the sequence were prepared and are used for the first time now.
