@@ -323,6 +323,7 @@ inline sched::Report full_report() {
   report.reused_pool = 5;
   report.reused_host = 3;
   report.reused_disk = 2;
+  report.prepared = 15;
   report.predicted = 8;
   report.source = kv::Source::slot;
   report.reason = kv::MissReason::diverged;

@@ -16,12 +16,16 @@
 namespace coppice::api {
 namespace {
 
-// Nobody reads the events of background work; it counts itself.
-class NoSink final : public sched::EventSink {
+// Nobody waits for it; its end is counted.
+class CountingSink final : public sched::EventSink {
  public:
+  explicit CountingSink(obs::Metrics& metrics) : metrics_(metrics) {}
   void on_delta(sched::TextDelta) override {}
-  void on_finished(sched::Finished) override {}
-  void on_failed(Error) override {}
+  void on_finished(sched::Finished) override { metrics_.count_next_turn("prepared"); }
+  void on_failed(Error) override { metrics_.count_next_turn("given_up"); }
+
+ private:
+  obs::Metrics& metrics_;
 };
 
 // The engine's own threads wait for each other, so a thread beside them slows down every step; on Linux a nice value is
@@ -109,17 +113,15 @@ void NextTurns::work_on(const AnsweredTurn& turn) {
   auto beginning = known_beginning(services_, turn.ns, turn.body, turn.answer);
   if (!beginning) return services_.metrics.count_next_turn("unknown");
   if (is_held(*beginning, turn.held)) return services_.metrics.count_next_turn("held");
-  auto sampler = services_.samplers.make(Json::object(), {});
-  if (!sampler) return services_.metrics.count_next_turn("unknown");
   sched::Request request;
   request.id = services_.engine.next_id();
   request.placement.ns = turn.ns;
   request.placement.session = turn.session;
   request.placement.history = static_cast<TokenPos>(beginning->size());
   request.prompt = std::make_shared<const Tokens>(*std::move(beginning));
-  request.sampler = *std::move(sampler);
   request.n_predict = 0;
-  request.sink = std::make_shared<NoSink>();
+  request.background = true;
+  request.sink = std::make_shared<CountingSink>(services_.metrics);
   const std::lock_guard lock(mutex_);  // so that nothing comes after moved_on()
   if (withheld_) return services_.metrics.count_next_turn("dropped");
   const auto submitted = services_.engine.submit(std::move(request));

@@ -54,12 +54,15 @@ TEST_F(NextTurnsTest, B25_WhatTheNextPromptBeginsWithIsHandedToTheEngine) {
   ASSERT_EQ(server.engine.requests.size(), 2U);
   const sched::Request& prepared = server.engine.requests[1];
   EXPECT_EQ(text(prepared), "<s>user:Hi</s>assistant:Yes</s>");
+  EXPECT_TRUE(prepared.background);
   EXPECT_EQ(prepared.n_predict, 0);
   EXPECT_TRUE(prepared.placement.cache_prompt);
   EXPECT_EQ(prepared.placement.session, "s");
   EXPECT_EQ(prepared.placement.ns, server.engine.requests[0].placement.ns);
   EXPECT_EQ(prepared.placement.history, static_cast<TokenPos>(prepared.prompt->size()));
   EXPECT_EQ(count("submitted"), 1);
+  prepared.sink->on_finished({});
+  EXPECT_EQ(count("prepared"), 1);
 }
 
 TEST_F(NextTurnsTest, B25_StreamsAndAllDialectsToo) {
