@@ -2,6 +2,7 @@
 
 #include "api/errors.h"
 #include "api/json_text.h"
+#include "api/message_json.h"
 
 namespace coppice::api {
 namespace {
@@ -9,21 +10,6 @@ namespace {
 const char* finish_reason(sched::StopKind stop, const chat::Message& message) {
   if (stop == sched::StopKind::length) return "length";
   return message.tool_calls.empty() ? "stop" : "tool_calls";
-}
-
-Json message_json(const chat::Message& message) {
-  Json out = {{"role", "assistant"}};
-  const bool only_calls = message.content.empty() && !message.tool_calls.empty();
-  out["content"] = only_calls ? Json(nullptr) : Json(message.content);
-  if (!message.reasoning.empty()) out["reasoning_content"] = message.reasoning;
-  if (!message.tool_calls.empty()) {
-    Json& calls = out["tool_calls"] = Json::array();
-    for (const auto& call : message.tool_calls) {
-      calls.push_back(
-          {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}});
-    }
-  }
-  return out;
 }
 
 // One parsed piece as the deltas that clients expect: one kind of content each; a tool call's name first, alone.

@@ -69,6 +69,7 @@ ChatPlan make_chat_plan(const Services& services, CompletionDraft draft, FormatF
   chat::Prompt prompt = *std::move(draft.chat);
   CompletionPlan plan = make_plan(std::move(draft));
   set_output_rules(prompt, services, plan);
+  plan.is_chat = true;
   return {std::move(plan), std::move(facts), std::move(prompt)};
 }
 

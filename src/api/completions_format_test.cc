@@ -106,7 +106,7 @@ TEST(Reports, A13_A14_EveryCountAndReason) {
       R"({"session":"s","session_rule":"body.session_id","parent_session":"p","continued":false,"slot":2,"source":"slot",)"
       R"("reused":60,"computed":40,"reason":"diverged","diverged_at":60,"diverged_text":"here",)"
       R"("reused_by_source":{"slot":30,"donor":20,"pool":5,"host":3,"disk":2},)"
-      R"("queue_ms":1.0,"restore_ms":2.0,"prefill_ms":80.0,"decode_ms":400.0,"pauses":1,"coalesced":true,"pinned":50,"pins_refused":2})");
+      R"("queue_ms":1.0,"restore_ms":2.0,"prefill_ms":80.0,"decode_ms":400.0,"pauses":1,"coalesced":true,"pinned":50,"pins_refused":2,"prepared":15})");
   EXPECT_EQ(answer->json()["timings"].dump(),
             R"({"cache_n":60,"prompt_n":40,"prompt_ms":80.0,"prompt_per_token_ms":2.0,"prompt_per_second":500.0,)"
             R"("predicted_n":8,"predicted_ms":400.0,"predicted_per_token_ms":50.0,"predicted_per_second":20.0})");

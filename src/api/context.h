@@ -3,6 +3,7 @@
 
 #include "api/auth.h"
 #include "api/mark_positions.h"
+#include "api/next_turns.h"
 #include "api/output_rules.h"
 #include "api/response_store.h"
 #include "api/services.h"
@@ -18,7 +19,8 @@ struct Context {
                                                   services.limits.stored_responses_bytes_max, services.metrics)),
         turn_digests(services.limits.turn_digests_max),
         output_rules(services.limits.output_rules_max),
-        mark_positions(services.limits.mark_positions_max) {}
+        mark_positions(services.limits.mark_positions_max),
+        next_turns(services) {}
 
   const Services services;
   const Keyring keyring;
@@ -26,6 +28,7 @@ struct Context {
   mutable TurnDigestMemory turn_digests;
   mutable OutputRules output_rules;
   mutable MarkPositions mark_positions;
+  mutable NextTurns next_turns;
 };
 
 }  // namespace coppice::api

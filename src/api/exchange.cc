@@ -59,6 +59,7 @@ void Exchange::run(std::shared_ptr<const Context> context, CompletionPlan plan, 
 void Exchange::start() {
   auto requests = make_requests();
   if (!requests) return fail(requests.error());
+  context_->next_turns.moved_on(plan_.placement.ns, plan_.placement.session);
   plan_.format->on_accepted(plan_.body, context_->services.samplers);
   // Weak: the responder must not keep alive what keeps the responder alive.
   responder_->on_gone([weak = weak_from_this()] {
@@ -240,6 +241,16 @@ void Exchange::remember(const Answer& answer) {
                 plan_.format->minted_ids(answer));
 }
 
+// The client has its answer; now is the time for what it will ask next.
+void Exchange::prepare_next() {
+  if (!plan_.is_chat || answers_.size() != 1) return;
+  const Answer& answer = answers_.front();
+  const chat::Message* message = plan_.format->message(answer);
+  if (message == nullptr) return;
+  prepare_next_turn(*context_, plan_.generation, plan_.placement, answer, *message, plan_.format->minted_ids(answer),
+                    std::move(plan_.body));
+}
+
 void Exchange::write(std::string bytes) {
   if (closed_ || bytes.empty()) return;
   if (!responder_->write(std::move(bytes))) close();
@@ -256,6 +267,7 @@ void Exchange::end() {
     response.status = plan_.status;
     responder_->send(std::move(response));
   }
+  prepare_next();
   close();
 }
 

@@ -40,6 +40,7 @@ struct CompletionPlan {
   // Where an answer may have to end before the model ends it: a parser that says when; else null.
   std::function<std::unique_ptr<chat::OutputParser>()> make_watch;
   std::optional<TurnSeed> turn;              // what the answers are remembered by
+  bool is_chat = false;                      // `body` is a rendered conversation, which goes on
   std::optional<sched::PoolSpec> make_pool;  // keep the prompt; REQUIRES: one prompt, nothing to generate
   int status = 200;                          // of the answer, when all went well
 };
@@ -73,6 +74,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   void watch(std::size_t index, const std::string& text);
   void remember(const Answer& answer);
+  void prepare_next();
   void write(std::string bytes);
   void end();
   void fail(const Error& error);

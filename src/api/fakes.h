@@ -268,6 +268,7 @@ struct FakeServer {
   std::int32_t default_n_predict = -1;
   bool endpoint_slots = true, endpoint_metrics = true, session_inference = true;
   session::TurnMemory* turns = nullptr;
+  IdlePrefill idle_prefill;
   std::optional<Router> router;
 
   Router& started() {
@@ -285,6 +286,7 @@ struct FakeServer {
                               .endpoint_metrics = endpoint_metrics,
                               .session_inference = session_inference,
                               .turns = turns,
+                              .idle_prefill = idle_prefill,
                               .unix_time_s = [] { return std::int64_t{1234}; }});
     }
     return *router;
@@ -321,6 +323,7 @@ inline sched::Report full_report() {
   report.reused_pool = 5;
   report.reused_host = 3;
   report.reused_disk = 2;
+  report.prepared = 15;
   report.predicted = 8;
   report.source = kv::Source::slot;
   report.reason = kv::MissReason::diverged;

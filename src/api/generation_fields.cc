@@ -89,6 +89,7 @@ Result<GenerationFields> read_generation(const Json& body, ApiKind api, const Se
   out.ping_interval_s =
       static_cast<std::int32_t>(in.integer("sse_ping_interval", -1, kInt32Max).value_or(limits.sse_ping_interval_s));
   if (api == ApiKind::native) out.response_fields = in.strings("response_fields", 64, 256);
+  if (in.find("idle_prefill") != nullptr) out.idle_prefill = in.boolean("idle_prefill", false);
   in.string("model", 1024);  // one model is served whatever its name; only the type is checked
   refuse_unsupported(in, api);
   if (in.error()) return std::unexpected(*in.error());

@@ -28,8 +28,9 @@ struct GenerationFields {
   std::int32_t n_alternatives = 0;
   bool post_sampling_probs = false;
   Duration predict_limit{0};
-  std::optional<std::int64_t> seed;          // the client's; empty: random
-  std::int32_t ping_interval_s = 0;          // <= 0: none
+  std::optional<std::int64_t> seed;  // the client's; empty: random
+  std::int32_t ping_interval_s = 0;  // <= 0: none
+  std::optional<bool> idle_prefill;  // whether the next prompt's beginning is prepared; empty: as the server is set
   std::vector<std::string> response_fields;  // native only; empty: all
 
   // What the engine must report for each token to answer this.

@@ -56,6 +56,7 @@ Json coppice_json(const sched::Report& report, const SessionFacts& session) {
       {"coalesced", report.coalesced},
       {"pinned", report.pinned},
       {"pins_refused", report.pins_refused},
+      {"prepared", report.prepared},
   };
 }
 

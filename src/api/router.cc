@@ -141,6 +141,8 @@ HttpResponse no_route(const HttpRequest& request, const std::string& allowed) {
 
 Router::Router(Services services) : context_(std::make_shared<const Context>(std::move(services))) {}
 
+Router::~Router() { context_->next_turns.stop(); }
+
 HttpResponse Router::refuse(int status, std::string_view message, std::string_view path) {
   return error_response(status, message, error_shape(path));
 }

@@ -15,6 +15,9 @@ namespace coppice::api {
 class Router final : public Handler {
  public:
   explicit Router(Services services);
+  ~Router() override;  // ends what the context does by itself
+  Router(const Router&) = delete;
+  Router& operator=(const Router&) = delete;
 
   void handle(HttpRequest request, std::shared_ptr<Responder> responder) override;
   HttpResponse refuse(int status, std::string_view message, std::string_view path) override;

@@ -42,7 +42,17 @@ struct Limits {
   std::size_t turn_digests_max = 1 << 18;  // of earlier requests, to say what has changed since; 40 bytes each
   std::size_t output_rules_max = 64;       // grammars and parsers of the last kinds of conversations
   std::size_t mark_positions_max = 4096;   // of cache marks, to know them again; some 150 bytes each
-  std::int32_t sse_ping_interval_s = 30;   // comment lines while a stream is silent; <= 0: none
+  std::size_t next_turns_max = 16;         // turns that wait for their next prompt's beginning to be found
+  std::size_t next_turns_tokens_max = std::size_t{2} << 20U;  // of them all
+  std::int32_t sse_ping_interval_s = 30;                      // comment lines while a stream is silent; <= 0: none
+};
+
+// After which answers the next prompt's beginning is computed in idle time (api/next_turns.h).
+struct IdlePrefill {
+  bool allowed = false;  // false: never, whatever a request says
+  // Unless the request says so:
+  bool after_calls = false;
+  bool after_answers = false;
 };
 
 struct Services {
@@ -62,6 +72,7 @@ struct Services {
   session::TurnMemory* turns =
       nullptr;                     // what was generated, for exact continuation and minted ids; null: nothing is kept
   bool exact_continuation = true;  // false: turns only lead ids back to their sessions
+  IdlePrefill idle_prefill;
   std::function<std::int64_t()> unix_time_s = [] { return std::int64_t{std::time(nullptr)}; };  // for "created"
 };
 

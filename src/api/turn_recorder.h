@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json_fwd.h"
 #include "chat/chat.h"
 #include "sched/request.h"
 #include "session/turn_memory.h"
@@ -12,6 +13,8 @@
 namespace coppice::api {
 
 struct Answer;
+struct Context;
+struct GenerationFields;
 struct Services;
 
 // What is known of a turn before it is answered.
@@ -26,5 +29,12 @@ struct TurnSeed {
 // named by the answer's first id. REQUIRES: the answer is finished; services.turns.
 void remember_turn(const Services& services, const TurnSeed& seed, const sched::Placement& placement,
                    const Answer& answer, const chat::Message& message, std::vector<std::string> ids);
+
+// Hands the turn on to context.next_turns if the next prompt's beginning is to be prepared: if the server and the
+// request want it, and if the answer has come to an end of its own. `body`: as it was rendered. REQUIRES: as
+// remember_turn().
+void prepare_next_turn(const Context& context, const GenerationFields& generation, const sched::Placement& placement,
+                       const Answer& answer, const chat::Message& message, const std::vector<std::string>& ids,
+                       Json body);
 
 }  // namespace coppice::api

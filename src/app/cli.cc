@@ -12,7 +12,9 @@
 #include "app/help.h"
 #include "app/server.h"
 #include "app/signals.h"
+#include "app/template_command.h"
 #include "engine/backends.h"
+#include "engine/llama_log.h"
 #include "obs/log.h"
 #include "tier/disk_index.h"
 
@@ -86,11 +88,19 @@ int cache_command(const std::vector<std::string>& args) {
                           .files = tier::system_files()});
 }
 
+int template_command(const std::vector<std::string>& args) {
+  // What the library says of its attempts is of no use here.
+  engine::set_log_sink([](engine::LogLevel, std::string_view) {});
+  engine::quiet_common_log();
+  return run_template(args, std::cout, std::cerr);
+}
+
 }  // namespace
 
 int run(const std::vector<std::string>& args) {
   const std::string command = args.empty() ? "help" : args.front();
   if (command == "serve") return serve_command({args.begin() + 1, args.end()});
+  if (command == "template") return template_command({args.begin() + 1, args.end()});
   if (command == "cache") return cache_command({args.begin() + 1, args.end()});
   if (command == "help" || command == "--help" || command == "-h") return print(program_help());
   if (command == "version" || command == "--version") return print(version_text());

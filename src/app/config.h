@@ -16,6 +16,9 @@ namespace coppice::app {
 
 inline constexpr std::int32_t kSequencesMax = 256;  // llama.cpp's limit
 
+// When the beginning of a conversation's next prompt is computed in idle time.
+enum class IdlePrefillMode : std::uint8_t { off, on, where_needed };
+
 struct Config {
   // Flags that llama-server knows too; from engine::ServerFlags.
   std::string host;
@@ -35,6 +38,7 @@ struct Config {
   bool allow_no_key = false;
   bool exact_continuation = true;
   bool session_inference = true;
+  IdlePrefillMode idle_prefill = IdlePrefillMode::where_needed;
   std::size_t queue_limit = 512;
   std::size_t connections_max = 1024;
   std::size_t body_bytes_max = 64U << 20;

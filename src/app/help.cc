@@ -93,6 +93,7 @@ std::string program_help() {
          "  coppice serve                        serve the built-in test model on http://127.0.0.1:8080\n"
          "  coppice serve -m MODEL.gguf          serve a model of yours\n"
          "  coppice serve --help                 all options\n"
+         "  coppice template -m MODEL.gguf       whether its chat template lets conversations go on from what is held\n"
          "  coppice cache --help                 look into a folder of --cache-disk, check it, prune it, carry it "
          "along\n"
          "  coppice --version\n";

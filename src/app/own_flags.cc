@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <utility>
 
 #include "app/sizes.h"
 
@@ -50,6 +51,15 @@ Result<void> set_cache_ram(Command& command, std::string_view text, bool) {
   if (auto stored = store_size(bytes, text, 0); !stored) return stored;
   if (bytes == 0 || bytes >= kLeast) return {};
   return invalid(fmt::format("'{0}' is {0} bytes, too few for any KV; with a unit it is {0}MiB", text));
+}
+
+Result<void> set_idle_prefill(Command& command, std::string_view text, bool) {
+  constexpr std::pair<std::string_view, IdlePrefillMode> modes[] = {
+      {"on", IdlePrefillMode::on}, {"off", IdlePrefillMode::off}, {"auto", IdlePrefillMode::where_needed}};
+  const auto* found = std::ranges::find(modes, text, &std::pair<std::string_view, IdlePrefillMode>::first);
+  if (found == std::end(modes)) return invalid(fmt::format("'{}' is not one of on, off, auto", text));
+  command.config.idle_prefill = found->second;
+  return {};
 }
 
 constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
@@ -134,6 +144,18 @@ const std::vector<OwnFlag> kOwnFlags = {
        to.config.exact_continuation = on;
        return {};
      }},
+
+    {.group = "Serving",
+     .names = {"--idle-prefill"},
+     .value_hint = "on|off|auto",
+     .env = "COPPICE_IDLE_PREFILL",
+     .default_text = "auto",
+     .help =
+         "When an answer is given and nothing else is to be done, compute what the conversation's next prompt will "
+         "begin with, whatever the user or the tools say. auto: where the chat template renders earlier answers "
+         "anew when the conversation goes on, which 'coppice template' shows. A request with idle_prefill: false is "
+         "left out.",
+     .apply = set_idle_prefill},
 
     {.group = "Limits",
      .names = {"--body-limit"},

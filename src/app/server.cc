@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "chat/llama_templates.h"
+#include "chat/template_drift.h"
 #include "engine/llama_log.h"
 #include "engine/llama_model.h"
 #include "engine/llama_runner.h"
@@ -125,6 +126,20 @@ Result<std::unique_ptr<engine::LlamaModel>> load_model(const Config& config, eng
   return model;
 }
 
+api::IdlePrefill idle_prefill(const Config& config, const engine::LlamaModel& model) {
+  if (config.idle_prefill == IdlePrefillMode::off) return {};
+  if (config.idle_prefill == IdlePrefillMode::on) return {.allowed = true, .after_calls = true, .after_answers = true};
+  const auto templates = chat::make_probe_templates(model);
+  if (!templates) return {.allowed = true};  // which cannot be, as the server's own could be made
+  const chat::TemplateDrift drift = chat::probe_drift(**templates);
+  const auto drifts = [&](chat::NextStep step) { return drift.drifts(step, config.exact_continuation); };
+  const api::IdlePrefill out{.allowed = true,
+                             .after_calls = drifts(chat::NextStep::tool_result),
+                             .after_answers = drifts(chat::NextStep::user_message)};
+  obs::log_info("idle prefill", "after_tool_calls={} after_answers={}", out.after_calls, out.after_answers);
+  return out;
+}
+
 // Everything above the model. Members are built top to bottom and go bottom to top, each before what it refers to.
 class Layers {
  public:
@@ -179,6 +194,7 @@ class Layers {
     services.session_inference = config.session_inference;
     services.turns = &turns_;
     services.exact_continuation = config.exact_continuation;
+    services.idle_prefill = idle_prefill(config, model);
     return services;
   }
 

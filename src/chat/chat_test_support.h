@@ -43,6 +43,11 @@ inline std::unique_ptr<Templates> templates_of(const std::string& source, Templa
   return made ? *std::move(made) : nullptr;
 }
 
+// For probe_drift().
+inline std::unique_ptr<Templates> probe_templates_of(const std::string& source) {
+  return templates_of(source, {.prefill_assistant = false});
+}
+
 // A template with tool calls, thinking and nothing else peculiar.
 inline const Templates& qwen() {
   static const auto made = templates_of(template_text("Qwen-Qwen3-0.6B"));

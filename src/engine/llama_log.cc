@@ -1,6 +1,7 @@
 #include "engine/llama_log.h"
 
 #include <llama.h>
+#include <log.h>
 
 #include <cstdio>
 #include <mutex>
@@ -82,6 +83,8 @@ void install_log() {
   }
   llama_log_set(on_message, nullptr);
 }
+
+void quiet_common_log() { common_log_set_verbosity_thold(LOG_LEVEL_ERROR); }
 
 ErrorCapture::ErrorCapture() {
   install_log();

@@ -21,6 +21,9 @@ void set_log_sink(LogSink sink);
 // Takes over llama.cpp's log callback if that has not happened yet. Whatever loads backends or models calls it first.
 void install_log();
 
+// llama-common has a log of its own on stderr: from here on it shows errors alone.
+void quiet_common_log();
+
 // Remembers error lines while it lives, because llama.cpp reports why something failed only to its log.
 // Not copyable; one at a time per process is meaningful.
 class ErrorCapture {

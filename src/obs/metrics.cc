@@ -91,6 +91,8 @@ Metrics::Metrics()
           gauge(*registry_, "coppice_turns_remembered", "Answers that are remembered for exact continuation.")),
       turns_remembered_bytes(
           gauge(*registry_, "coppice_turns_remembered_bytes", "Bytes that remembered answers take.")),
+      next_turns_queued(gauge(*registry_, "coppice_next_turns_queued",
+                              "Answered turns for which the beginning of the next prompt is to be found.")),
       prompt_tokens(counter(*registry_, "coppice_prompt_tokens_total", "Prompt tokens of requests that began to run.")),
       prompt_tokens_computed(
           counter(*registry_, "coppice_prompt_tokens_computed_total", "Prompt tokens that the model evaluated.")),
@@ -181,6 +183,18 @@ void Metrics::count_guess(bool right) {
       .Help("Prompts that the engine began with before the whole conversation was rendered.")
       .Register(*registry_)
       .Add({{"result", right ? "right" : "wrong"}})
+      .Increment();
+}
+
+void Metrics::count_next_turn(const char* result) {
+  BuildCounter()
+      .Name("coppice_next_turns_total")
+      .Help(
+          "Answered turns by what became of the next prompt's beginning: held already; unknown; dropped, as the "
+          "session "
+          "went on or too many waited; or submitted as background work, and then prepared or given_up.")
+      .Register(*registry_)
+      .Add({{"result", result}})
       .Increment();
 }
 

@@ -50,6 +50,7 @@ class Metrics {
   prometheus::Gauge& responses_stored_bytes;
   prometheus::Gauge& turns_remembered;
   prometheus::Gauge& turns_remembered_bytes;
+  prometheus::Gauge& next_turns_queued;  // turns whose next prompt's beginning is being looked for
   prometheus::Counter& prompt_tokens;
   prometheus::Counter& prompt_tokens_computed;
   std::array<prometheus::Counter*, 5> prompt_tokens_reused;  // by source: slot, donor, pool, host, disk
@@ -98,9 +99,10 @@ class Metrics {
   prometheus::Counter& tier_disk_write_failures;
   prometheus::Counter& tier_disk_given_up;
 
-  void count_miss(const char* reason);  // coppice_prefix_misses_total{reason}
-  void count_guess(bool right);         // coppice_prompt_guesses_total{result}
-  void count_http(int status);          // coppice_http_responses_total{code}
+  void count_miss(const char* reason);       // coppice_prefix_misses_total{reason}
+  void count_guess(bool right);              // coppice_prompt_guesses_total{result}
+  void count_next_turn(const char* result);  // coppice_next_turns_total{result}
+  void count_http(int status);               // coppice_http_responses_total{code}
 };
 
 }  // namespace coppice::obs
