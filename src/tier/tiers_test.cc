@@ -57,8 +57,12 @@ struct NewestGoes final : BlockEvictionPolicy {
 };
 
 TEST_F(HostOnly, B19_WhatGoesFirstIsUpToThePolicy) {
-  tiers = *Tiers::open({.host_bytes_max = 400, .disk = {}, .block_tokens = 4,
-                        .eviction = std::make_shared<const NewestGoes>(), .wake = {}}, clock, metrics);
+  tiers = *Tiers::open({.host_bytes_max = 400,
+                        .disk = {},
+                        .block_tokens = 4,
+                        .eviction = std::make_shared<const NewestGoes>(),
+                        .wake = {}},
+                       clock, metrics);
   std::vector<Block> last;
   for (int i = 0; i < 41; ++i) {  // each after the one before; room for 40
     clock.advance(1s);

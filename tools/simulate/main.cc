@@ -100,7 +100,8 @@ class Sweep {
   }
 
   void run(const std::string& command) {
-    if (out_) out_ << bench::to_line(bench::RunFacts{"", options_.commit, command, 1}) << '\n';
+    if (out_)
+      out_ << bench::to_line(bench::RunFacts{.commit = options_.commit, .command = command, .cores = 1}) << '\n';
     const std::vector<bench::Trace> traces =
         options_.rotation > 0 ? std::vector{rotation_trace(40, 160)} : value_or_throw(read_traces(options_.traces));
     for (const int sessions : options_.sessions) {
@@ -109,8 +110,7 @@ class Sweep {
       const Workload workload(traces, wanted);
       best_ = workload.best();
       std::cout << fmt::format("{} sessions: {} requests, {} prompt tokens, {} of them new; {} to hold, the longest {}",
-                               sessions, best_.requests, best_.prompt_tokens, best_.computed, best_.held,
-                               best_.longest)
+                               sessions, best_.requests, best_.prompt_tokens, best_.computed, best_.held, best_.longest)
                 << std::endl;
       for (const double budget : options_.budgets) {
         tables_.begin_row(sessions, budget);
@@ -204,9 +204,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace coppice::simulate
 
-int main(int argc, char** argv) try {
-  return coppice::simulate::run(argc, argv);
-} catch (const std::exception& e) {
+int main(int argc, char** argv) try { return coppice::simulate::run(argc, argv); } catch (const std::exception& e) {
   std::cerr << "coppice-simulate: " << e.what() << '\n';
   return 1;
 }

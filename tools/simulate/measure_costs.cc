@@ -100,12 +100,13 @@ class Measure {
     runner_.save(kBlock, 0, kBlockTokens, engine::SaveKind::cells);  // its buffers are there from now on
     for (const TokenPos n : {16, 32, 64, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048}) {
       std::vector<std::byte> bytes;
-      print({Work::save, n, used_, time_us([] {}, [&] {
-               bytes = runner_.save(kBlock, 0, n, engine::SaveKind::cells);
-             })});
-      print({Work::restore, n, used_ + n, time_us([&] { runner_.clear(kFresh); }, [&] {
-               if (!runner_.restore(kFresh, 0, n, {0, n, bytes})) throw std::runtime_error("restore() failed");
-             })});
+      print(
+          {Work::save, n, used_, time_us([] {}, [&] { bytes = runner_.save(kBlock, 0, n, engine::SaveKind::cells); })});
+      print({Work::restore, n, used_ + n,
+             time_us([&] { runner_.clear(kFresh); },
+                     [&] {
+                       if (!runner_.restore(kFresh, 0, n, {0, n, bytes})) throw std::runtime_error("restore() failed");
+                     })});
     }
     runner_.clear(kFresh);
   }
@@ -130,8 +131,7 @@ int run(int argc, char** argv) {
       {"-m", model, "-c", std::to_string(cells + 2048), "-t", "1", "-fa", "on", "--no-warmup"});
   if (!config) throw std::runtime_error(config.error().message);
   auto loaded = engine::LlamaModel::load(
-      std::move(*config),
-      {.backend_dir = COPPICE_BACKEND_DIR, .n_slots = 8, .n_sequences = kFirstStream + kStreams});
+      std::move(*config), {.backend_dir = COPPICE_BACKEND_DIR, .n_slots = 8, .n_sequences = kFirstStream + kStreams});
   if (!loaded) throw std::runtime_error(loaded.error().message);
   const auto runner = engine::make_llama_runner(**loaded);
   std::cout << nlohmann::ordered_json{{"model", name},
@@ -148,9 +148,7 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace coppice::simulate
 
-int main(int argc, char** argv) try {
-  return coppice::simulate::run(argc, argv);
-} catch (const std::exception& e) {
+int main(int argc, char** argv) try { return coppice::simulate::run(argc, argv); } catch (const std::exception& e) {
   std::cerr << "measure_costs: " << e.what() << '\n';
   return 1;
 }

@@ -31,9 +31,7 @@ class NewestHost final : public tier::BlockEvictionPolicy {
 // longest unused.
 class ProbationHost final : public tier::BlockEvictionPolicy {
  public:
-  double worth(const tier::Candidate& b) const override {
-    return (b.uses > 1 ? 1 : 0) + 1 / (1 + to_s(b.age));
-  }
+  double worth(const tier::Candidate& b) const override { return (b.uses > 1 ? 1 : 0) + 1 / (1 + to_s(b.age)); }
   int candidates_max() const override { return kAll; }
 };
 
@@ -51,9 +49,7 @@ class RandomHost final : public tier::BlockEvictionPolicy {
 // for longer than the usual pause is likely over.
 class LeastFrequentHost final : public tier::BlockEvictionPolicy {
  public:
-  double worth(const tier::Candidate& b) const override {
-    return (1.0 + b.uses) / (60 + to_s(b.age));
-  }
+  double worth(const tier::Candidate& b) const override { return (1.0 + b.uses) / (60 + to_s(b.age)); }
   int candidates_max() const override { return kAll; }
 };
 

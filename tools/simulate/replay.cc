@@ -25,10 +25,9 @@ class Run {
  public:
   Run(const Workload& workload, const MakeServer& make_server)
       : workload_(workload),
-        server_(make_server(clock_, {.on_first = [this](std::uint64_t id) { on_first(id); },
-                                     .on_done = [this](std::uint64_t id, std::int64_t computed) {
-                                       on_done(id, computed);
-                                     }})) {}
+        server_(make_server(clock_,
+                            {.on_first = [this](std::uint64_t id) { on_first(id); },
+                             .on_done = [this](std::uint64_t id, std::int64_t computed) { on_done(id, computed); }})) {}
 
   Outcome run() {
     for (int session = 0; session < workload_.sessions(); ++session) {
@@ -98,8 +97,7 @@ class Run {
   // At its next step, which begins when it has thought.
   void arrive(Agent& agent) {
     const auto& steps = agent.trace->steps;
-    const auto* request =
-        agent.step < steps.size() ? std::get_if<bench::TraceRequest>(&steps[agent.step]) : nullptr;
+    const auto* request = agent.step < steps.size() ? std::get_if<bench::TraceRequest>(&steps[agent.step]) : nullptr;
     at(clock_.now() + (request != nullptr ? workload_.think(*request) : Duration{0}), agent);
   }
 

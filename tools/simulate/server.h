@@ -29,7 +29,7 @@ struct Room {
 
 // Called from within step(); must not call back.
 struct Listener {
-  std::function<void(std::uint64_t id)> on_first;                         // the answer's first token
+  std::function<void(std::uint64_t id)> on_first;                        // the answer's first token
   std::function<void(std::uint64_t id, std::int64_t computed)> on_done;  // with so many prompt tokens evaluated
 };
 

@@ -81,8 +81,8 @@ void Workload::append_blocks(Tokens& tokens, int session, const TraceAgent& agen
   const std::uint64_t own = bench::mix(options_.seed, kSession, static_cast<std::uint64_t>(session));
   const std::uint64_t head = bench::mix(options_.seed, kHead, static_cast<std::uint64_t>(agent.n_tools));
   for (std::size_t i = first; i < std::min(end, request.blocks.size()); ++i) {
-    const std::uint64_t seed = i < shared ? bench::mix(head, i)
-                                          : bench::mix(own, static_cast<std::uint64_t>(request.blocks[i]));
+    const std::uint64_t seed =
+        i < shared ? bench::mix(head, i) : bench::mix(own, static_cast<std::uint64_t>(request.blocks[i]));
     bench::append_run(tokens, kVocabulary, seed, static_cast<std::size_t>(options_.tokens_per_block));
   }
 }

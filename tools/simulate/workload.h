@@ -23,10 +23,10 @@ namespace coppice::simulate {
 
 struct WorkloadOptions {
   int sessions = 8;
-  int tokens_per_block = 2;       // a block of the traces has 64
-  int requests_max = 1 << 30;     // of each agent
-  double think_s_max = 600;       // longer pauses are cut to this: nights
-  double start_window_s = 600;    // sessions begin in the course of it
+  int tokens_per_block = 2;     // a block of the traces has 64
+  int requests_max = 1 << 30;   // of each agent
+  double think_s_max = 600;     // longer pauses are cut to this: nights
+  double start_window_s = 600;  // sessions begin in the course of it
   std::uint64_t seed = 1;
 };
 
