@@ -18,7 +18,7 @@ build = cmake --build build -j $(jobs) --target
 # GCC 12's thread sanitizer cannot run where the kernel randomises addresses by more than 28 bits.
 fixed_addresses = $(shell test "$$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 28)" -le 28 || echo setarch -R)
 
-.PHONY: bench-programs help setup program build serve test test-clients models microbench bench bench-quick llama-server simulate kill-loop check format tidy asan tsan clean distclean
+.PHONY: bench-programs help setup program build serve test test-clients models microbench bench bench-quick llama-server simulate simulate-replay kill-loop check format tidy asan tsan clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -73,6 +73,12 @@ llama-server: ## build llama-server of the pinned release, for make bench to mea
 	@LLAMA_SOURCE=fetch scripts/setup.sh
 	@cmake -S bench/llama-server -B build-llama-server -G Ninja
 	@cmake --build build-llama-server -j $(jobs)
+
+simulate-replay: ## recorded agent sessions against the scheduler without a model, beside other policies (docs/simulation.md)
+	@scripts/setup.sh --test
+	@$(configure) -DCOPPICE_TESTS=ON
+	@$(build) coppice-simulate
+	@build/tools/coppice-simulate $(ARGS)
 
 simulate: ## run the scheduler's simulation for STEPS steps (10,000,000) with each kind of memory; SEED=N replays one
 	@scripts/setup.sh --test

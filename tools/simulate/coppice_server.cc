@@ -10,8 +10,8 @@
 namespace coppice::simulate {
 namespace {
 
-constexpr TokenPos kStepTokens = 512;  // llama.cpp's ubatch
-constexpr std::int32_t kSequences = 64;
+constexpr TokenPos kStepTokens = 512;     // llama.cpp's ubatch
+constexpr std::int32_t kSequences = 256;  // as many as the server has where they cost little
 // Blocks of the host tier. With prompts scaled down to a thirty-second, 256 would be a large part of a prompt.
 constexpr TokenPos kBlockTokens = 32;
 constexpr std::int64_t kBytesPerToken = sizeof(std::uint64_t);  // what the fake runner saves

@@ -100,7 +100,8 @@ class Sweep {
   }
 
   void run(const std::string& command) {
-    if (out_) out_ << bench::to_line(bench::RunFacts{"", options_.commit, command, 1}) << '\n';
+    if (out_)
+      out_ << bench::to_line(bench::RunFacts{.commit = options_.commit, .command = command, .cores = 1}) << '\n';
     const std::vector<bench::Trace> traces =
         options_.rotation > 0 ? std::vector{rotation_trace(40, 160)} : value_or_throw(read_traces(options_.traces));
     for (const int sessions : options_.sessions) {
