@@ -120,7 +120,7 @@ class Common {
 }  // namespace
 
 std::optional<Tokens> known_beginning(const Services& services, NamespaceId ns, const Json& body,
-                                      const chat::Message& answer) {
+                                      const chat::Message& answer, const std::stop_token& stop) {
   const auto sent_back = [&](const chat::Message& message) {
     Json all = body;
     all["messages"].push_back(message_json(message));
@@ -137,6 +137,7 @@ std::optional<Tokens> known_beginning(const Services& services, NamespaceId ns, 
   for (SentBack& way : ways) {
     int n_rendered = 0;
     for (const std::string_view words : placeholders(answer)) {
+      if (stop.stop_requested()) return std::nullopt;
       auto text = way.text_with(what_follows(answer, words));
       if (!text) continue;
       common.add(way, *std::move(text));

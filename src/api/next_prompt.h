@@ -14,6 +14,7 @@
 #pragma once
 
 #include <optional>
+#include <stop_token>
 
 #include "api/services.h"
 #include "base/ids.h"
@@ -24,8 +25,9 @@ namespace coppice::api {
 
 // `body`: the Chat Completions request that was answered. REQUIRES: it is normalised, and was rendered.
 // After tool calls their results are expected, else a message of the user. Nothing if the template takes neither, or if
-// nothing is certain. At most as many tokens as fit into the context.
+// nothing is certain, or if it was stopped, which is looked at between two renderings. At most as many tokens as fit
+// into the context.
 std::optional<Tokens> known_beginning(const Services& services, NamespaceId ns, const Json& body,
-                                      const chat::Message& answer);
+                                      const chat::Message& answer, const std::stop_token& stop = {});
 
 }  // namespace coppice::api

@@ -31,8 +31,8 @@ class CountingSink final : public sched::EventSink {
 // The engine's own threads wait for each other, so a thread beside them slows down every step; on Linux a nice value is
 // a thread's own.
 void give_way() {
-  constexpr int kNicest = 19;
-  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNicest);
+  constexpr int kNice = 5;  // a third of another thread's share: late, but not when all is over
+  (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
 
 bool is_held(const Tokens& beginning, const Tokens& held) {
@@ -64,7 +64,7 @@ void NextTurns::moved_on(NamespaceId ns, const std::string& session) {
   const std::lock_guard lock(mutex_);
   if (stopped_) return;
   drop_waiting(ns, session);
-  if (at_work_ && ns_at_work_ == ns && session_at_work_ == session) withheld_ = true;
+  if (at_work_ && ns_at_work_ == ns && session_at_work_ == session) work_.request_stop();
   show_queue();
   changed_.notify_all();
 }
@@ -73,7 +73,7 @@ void NextTurns::stop() {
   {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;  // and what `services_` refers to may be gone
-    withheld_ = true;
+    work_.request_stop();
     waiting_.clear();
     waiting_tokens_ = 0;
     show_queue();
@@ -99,9 +99,10 @@ void NextTurns::run() {
     ns_at_work_ = turn.ns;
     session_at_work_ = turn.session;
     at_work_ = true;
-    withheld_ = false;
+    work_ = std::stop_source();
+    const std::stop_token stop = work_.get_token();
     lock.unlock();
-    work_on(turn);
+    work_on(turn, stop);
     lock.lock();
     at_work_ = false;
     show_queue();
@@ -109,8 +110,9 @@ void NextTurns::run() {
   }
 }
 
-void NextTurns::work_on(const AnsweredTurn& turn) {
-  auto beginning = known_beginning(services_, turn.ns, turn.body, turn.answer);
+void NextTurns::work_on(const AnsweredTurn& turn, const std::stop_token& stop) {
+  auto beginning = known_beginning(services_, turn.ns, turn.body, turn.answer, stop);
+  if (stop.stop_requested()) return services_.metrics.count_next_turn("dropped");
   if (!beginning) return services_.metrics.count_next_turn("unknown");
   if (is_held(*beginning, turn.held)) return services_.metrics.count_next_turn("held");
   sched::Request request;
@@ -123,7 +125,7 @@ void NextTurns::work_on(const AnsweredTurn& turn) {
   request.background = true;
   request.sink = std::make_shared<CountingSink>(services_.metrics);
   const std::lock_guard lock(mutex_);  // so that nothing comes after moved_on()
-  if (withheld_) return services_.metrics.count_next_turn("dropped");
+  if (stop.stop_requested()) return services_.metrics.count_next_turn("dropped");
   const auto submitted = services_.engine.submit(std::move(request));
   services_.metrics.count_next_turn(submitted ? "submitted" : "dropped");
 }

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <deque>
 #include <mutex>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
@@ -56,7 +57,7 @@ class NextTurns {
 
  private:
   void run();
-  void work_on(const AnsweredTurn& turn);
+  void work_on(const AnsweredTurn& turn, const std::stop_token& stop);
   void drop_waiting(NamespaceId ns, const std::string& session);
   void show_queue();
 
@@ -66,7 +67,7 @@ class NextTurns {
   std::deque<AnsweredTurn> waiting_;  // oldest first
   std::size_t waiting_tokens_ = 0;
   bool at_work_ = false;
-  bool withheld_ = false;  // what is found at the moment is not to be submitted
+  std::stop_source work_;  // of the turn at work; stopped: it is not to be submitted
   NamespaceId ns_at_work_;
   std::string session_at_work_;
   bool stopped_ = false;

@@ -33,7 +33,8 @@ TEST(TemplateCommand, B25_ShowsWhereQwen3RendersThePastAnewAndWhatIsDoneAboutIt)
   EXPECT_THAT(shown.out, HasSubstr("results of a tool call    survives "));
   EXPECT_THAT(shown.out, HasSubstr("a message of the user     parts at "));
   EXPECT_THAT(shown.out, HasSubstr("computed  \"<think>\\nThought number 1."));
-  EXPECT_THAT(shown.out, HasSubstr("After every answer it computes the beginning of the next prompt"));
+  EXPECT_THAT(shown.out,
+              HasSubstr("After every answer and every tool call it computes the beginning of the next prompt"));
 }
 
 TEST(TemplateCommand, B25_AsJson) {
@@ -46,7 +47,7 @@ TEST(TemplateCommand, B25_AsJson) {
   EXPECT_EQ(json["cases"][3]["reasoning"], "sent_back");
   EXPECT_EQ(json["cases"][3]["survives"], false);
   EXPECT_LT(json["cases"][3]["kept_bytes"], json["cases"][3]["computed_bytes"]);
-  EXPECT_EQ(json["idle_prefill_auto"], Json::parse(R"({"after_tool_calls":false,"after_answers":true})"));
+  EXPECT_EQ(json["idle_prefill_auto"], Json::parse(R"({"after_tool_calls":true,"after_answers":true})"));
 }
 
 TEST(TemplateCommand, TheBuiltInModelsOwnTemplate) {

@@ -20,8 +20,9 @@ TEST(TemplateDrift, B25_Qwen3DropsItsReasoningWhenTheUserSpeaks) {
   EXPECT_TRUE(user.held.starts_with("<think>\nThought number 1.")) << user.held;
   EXPECT_TRUE(user.next.starts_with("<tool_call>")) << user.next;
   EXPECT_TRUE(drift.drifts(NextStep::user_message, true));
-  EXPECT_FALSE(drift.drifts(NextStep::tool_result, true));
-  EXPECT_TRUE(drift.drifts(NextStep::tool_result, false)) << "what clients leave out is missing";
+  EXPECT_FALSE(drift.at(NextStep::tool_result, Reasoning::not_sent_back).survives);
+  EXPECT_FALSE(drift.at(NextStep::tool_result, Reasoning::none).survives) << "the empty thought is left out";
+  EXPECT_TRUE(drift.drifts(NextStep::tool_result, true));
 }
 
 TEST(TemplateDrift, B25_ATemplateThatKeepsAllSurvives) {
