@@ -30,7 +30,7 @@ using chat::Reasoning;
 using chat::TemplateDrift;
 
 constexpr int kFailed = 1, kWrongUsage = 2;
-constexpr const char* kAbout =
+constexpr const char* kTemplateAbout =
     "Shows whether the prompt of a conversation's next turn goes on from what was computed for the turn before,\n"
     "or whether the model's chat template renders the past anew, so that it would be computed again.\n"
     "Exit status: 0 shown, 1 the template cannot be used, 2 wrong usage.";
@@ -203,7 +203,7 @@ int show(const Options& options, std::ostream& out, std::ostream& err) {
 int run_template(const std::vector<std::string>& args, std::ostream& out, std::ostream& err) {
   Options options;
   try {
-    CLI::App app(kAbout, "coppice template");
+    CLI::App app(kTemplateAbout, "coppice template");
     app.add_option("-m,--model", options.model, "the model, a GGUF file (default: the built-in one)")
         ->type_name("FILE");
     app.add_option("--chat-template-file", options.file, "this template instead of the model's own")->type_name("FILE");
