@@ -29,7 +29,7 @@ using chat::NextStep;
 using chat::Reasoning;
 using chat::TemplateDrift;
 
-constexpr int kFailed = 1, kWrongUsage = 2;
+constexpr int kFailed = 1, kBadUsage = 2;
 constexpr const char* kTemplateAbout =
     "Shows whether the prompt of a conversation's next turn goes on from what was computed for the turn before,\n"
     "or whether the model's chat template renders the past anew, so that it would be computed again.\n"
@@ -215,7 +215,7 @@ int run_template(const std::vector<std::string>& args, std::ostream& out, std::o
       return 0;
     } catch (const CLI::ParseError& error) {
       err << "coppice: " << error.what() << "\nSee: coppice template --help\n";
-      return kWrongUsage;
+      return kBadUsage;
     }
   } catch (const CLI::Error& error) {
     err << "coppice: " << error.what() << '\n';
