@@ -20,7 +20,7 @@ namespace {
 
 struct Options {
   std::string costs, traces, out, commit;
-  std::vector<int> sessions{1, 8, 32, 128, 512};
+  std::vector<int> sessions{1, 8, 32, 128};
   std::vector<double> budgets{1, 2, 5, 10, 25, 50, 100};
   std::vector<std::string> policies{"coppice", "lru", "llama-server", "llama-server-np"};
   WorkloadOptions workload;
