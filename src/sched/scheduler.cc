@@ -14,9 +14,10 @@
 namespace coppice::sched {
 namespace {
 
-// Blocks of an evicted sequence that are saved while other requests wait for the step's end. With nobody else running,
-// all are: whoever needs the room waits less for that than somebody would for computing them again.
-constexpr std::int32_t kBlocksSavedInAStep = 8, kAll = std::numeric_limits<std::int32_t>::max();
+// How long what an evicted sequence loses is saved while other requests wait for the step's end; some blocks at least.
+// With nobody else running all is: whoever needs the room waits less for that than somebody would for computing it
+// again.
+constexpr std::chrono::milliseconds kSaveAtOnce{20};
 
 }  // namespace
 
@@ -34,7 +35,7 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
                   .on_loss =
                       [this](SeqId seq, TokenPos left) {
-                        tiering_.keep_now(seq, left, running() > 1 ? kBlocksSavedInAStep : kAll);
+                        tiering_.keep_now(seq, left, running() > 1 ? kSaveAtOnce : Duration::max());
                       }},
                  runner, clock, metrics),
       costs_(options.spill_spread_min),

@@ -111,9 +111,9 @@ class Tiering {
   // Saves the sequence's first `length` tokens behind, from whichever sequence holds them then. `tokens` begin with
   // them. `durable`: so that they survive a restart. `whole`: the last block too, though it is not full.
   void keep(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos length, bool durable, bool whole);
-  // Before the sequence loses all but its first `length` tokens: what is not saved of the rest, at once, at most so
-  // many blocks.
-  void keep_now(SeqId seq, TokenPos length, std::int32_t blocks_max);
+  // Before the sequence loses all but its first `length` tokens: what is not saved of the rest, at once, for so long at
+  // most, but a few blocks in any case.
+  void keep_now(SeqId seq, TokenPos length, Duration limit);
   // Saves the state behind the sequence's first `at` tokens at once: later it is not there any more. The cells before
   // it follow behind. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
   void checkpoint(SeqId seq, TokenPos at, bool durable);

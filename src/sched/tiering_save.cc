@@ -163,13 +163,16 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   if (durable) keep(seq, job.tokens, at, true, true);
 }
 
-void Tiering::keep_now(SeqId seq, TokenPos length, std::int32_t blocks_max) {
+void Tiering::keep_now(SeqId seq, TokenPos length, Duration limit) {
   if (!on() || !sequences_.tree().contains(seq)) return;
   const Stall stall(clock_, stalls_.save_worst);
   Job job = job_at_once(seq, length, sequences_.length(seq));
   job.durable = sequences_.notes(seq).session.has_value();
-  for (std::int32_t i = 0; i < blocks_max && advance(job); ++i) {
+  const TimePoint began = clock_.now();
+  for (int i = 0; i < kBlocksAtOnce || clock_.now() - began <= limit; ++i) {
+    if (!advance(job)) return;
   }
+  metrics_.tier_unsaved.Increment();
 }
 
 bool Tiering::work() {
