@@ -35,8 +35,8 @@ void give_way() {
   (void)::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kNice);
 }
 
-bool is_held(const Tokens& beginning, const Tokens& held) {
-  return static_cast<std::size_t>(kv::common_prefix(beginning, held)) == beginning.size();
+TokenPos missing(const Tokens& beginning, const Tokens& held) {
+  return static_cast<TokenPos>(beginning.size()) - kv::common_prefix(beginning, held);
 }
 
 }  // namespace
@@ -114,7 +114,8 @@ void NextTurns::work_on(const AnsweredTurn& turn, const std::stop_token& stop) {
   auto beginning = known_beginning(services_, turn.ns, turn.body, turn.answer, stop);
   if (stop.stop_requested()) return services_.metrics.count_next_turn("dropped");
   if (!beginning) return services_.metrics.count_next_turn("unknown");
-  if (is_held(*beginning, turn.held)) return services_.metrics.count_next_turn("held");
+  if (missing(*beginning, turn.held) < services_.idle_prefill.tokens_min)
+    return services_.metrics.count_next_turn("held");
   sched::Request request;
   request.id = services_.engine.next_id();
   request.placement.ns = turn.ns;

@@ -18,7 +18,7 @@ class NextTurnsTest : public testing::Test {
     server.model.n_ctx = 1000;
     server.templates.generation_prompt = "think:";
     server.templates.message_end = "</s>";
-    server.idle_prefill = {.allowed = true, .after_calls = true, .after_answers = true};
+    server.idle_prefill = {.allowed = true, .after_calls = true, .after_answers = true, .tokens_min = 1};
   }
 
   static Json chat(std::string session, Json more = Json::object()) {
@@ -97,9 +97,10 @@ TEST_F(NextTurnsTest, B25_AfterToolCallsTheirResultsAreExpected) {
 TEST_F(NextTurnsTest, B25_WhatIsHeldCostsNothing) {
   server.templates.generation_prompt = "assistant:";
   server.templates.message_end = "";
-  turn(chat("s"));  // what the engine computed is the beginning of what comes next
+  server.idle_prefill.tokens_min = 6;
+  turn(chat("s"));  // what the engine computed is the beginning of what comes next, but for "user:"
   settle();
-  EXPECT_EQ(server.engine.requests.size(), 1U);
+  EXPECT_EQ(server.engine.requests.size(), 1U) << text(server.engine.requests.back());
   EXPECT_EQ(count("held"), 1);
 }
 
@@ -113,7 +114,7 @@ TEST_F(NextTurnsTest, B25_OnlyWhereServerAndRequestWantIt) {
 }
 
 TEST_F(NextTurnsTest, B25_OffIsOffAndAskingForItGoesBeforeTheServersOwnJudgement) {
-  server.idle_prefill = {.allowed = true, .after_calls = true, .after_answers = false};
+  server.idle_prefill = {.allowed = true, .after_calls = true, .after_answers = false, .tokens_min = 1};
   turn(chat("a"));
   settle();
   EXPECT_EQ(server.engine.requests.size(), 1U);

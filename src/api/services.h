@@ -53,6 +53,7 @@ struct IdlePrefill {
   // Unless the request says so:
   bool after_calls = false;
   bool after_answers = false;
+  TokenPos tokens_min = 16;  // fewer that are missing cost the next turn nothing: they are part of its first step
 };
 
 struct Services {

@@ -85,8 +85,9 @@ class TiersBudget : public ServerTest {
 
   static void expect_within(const Seen& seen, const Seen& without_tiers, double budget) {
     EXPECT_LE(seen.host_bytes_max, budget);
-    EXPECT_LE(seen.rss, without_tiers.rss + 1.1 * budget);
-    EXPECT_LE(seen.peak, without_tiers.peak + 1.1 * budget);
+    const double buffers = 1 << 20;  // one kept for the next block, one on its way
+    EXPECT_LE(seen.rss, without_tiers.rss + 1.1 * budget + buffers);
+    EXPECT_LE(seen.peak, without_tiers.peak + 1.1 * budget + buffers);
   }
 
   static constexpr const char* kHostBytes = "coppice_tier_bytes{tier=\"host\"}";
