@@ -191,8 +191,7 @@ void Metrics::count_next_turn(const char* result) {
       .Name("coppice_next_turns_total")
       .Help(
           "Answered turns by what became of the next prompt's beginning: held already; unknown; dropped, as the "
-          "session "
-          "went on or too many waited; or submitted as background work, and then prepared or given_up.")
+          "session went on or too many waited; or submitted as background work, and then prepared or given_up.")
       .Register(*registry_)
       .Add({{"result", result}})
       .Increment();

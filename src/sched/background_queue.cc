@@ -20,10 +20,6 @@ BackgroundQueue::Item BackgroundQueue::push_first(Item item) {
   return gone;
 }
 
-bool BackgroundQueue::has(const kv::SessionKey& key) const {
-  return std::ranges::any_of(items_, [&](const Item& item) { return item->session() == key; });
-}
-
 BackgroundQueue::Item BackgroundQueue::take(RequestId id) {
   const auto it = std::ranges::find_if(items_, [&](const Item& item) { return item->request.id == id; });
   if (it == items_.end()) return nullptr;

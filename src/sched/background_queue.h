@@ -25,7 +25,6 @@ class BackgroundQueue {
   Item push(Item item);
   // For one that was begun and has to wait again: it comes first. If there are too many, the next one comes back.
   Item push_first(Item item);
-  bool has(const kv::SessionKey& key) const;
   Item take(RequestId id);  // null if it is not here
   Item take_first();        // REQUIRES: not empty
   Items take_session(const kv::SessionKey& key);

@@ -84,7 +84,7 @@ void Scheduler::submit(Request request) {
   a->report.session_rule = a->request.placement.session_rule;
   a->report.prompt_tokens = a->input_length();
   if (a->request.background) return submit_background(std::move(a));
-  if (const auto session = a->session()) session_moves_on(*session);
+  if (const auto session = a->session()) give_up_background(*session, Drop::moved_on);
   preempt_background();
   enqueue(std::move(a));
   publish_gauges();

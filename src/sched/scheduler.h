@@ -164,7 +164,7 @@ class Scheduler final : public Inspector {
   void drop_background(std::unique_ptr<Active> a, Drop why);
   std::unique_ptr<Active> leave_lane();
   void preempt_background();
-  void session_moves_on(const kv::SessionKey& key);
+  void give_up_background(const kv::SessionKey& key, Drop why);
   void end_background(Drop why);
   bool cancel_background(RequestId id);
   void deliver_background(std::unique_ptr<Active> a);

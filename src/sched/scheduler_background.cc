@@ -29,10 +29,7 @@ constexpr TokenPos kStepTokensUnmeasured = 64;
 
 void Scheduler::submit_background(std::unique_ptr<Active> a) {
   a->request.placement.history = a->input_length();  // it ends where a later prompt goes on
-  if (const auto key = a->session()) {
-    if (background_running() && lane().active->session() == key) end_background(Drop::superseded);
-    for (auto& older : background_.take_session(*key)) drop_background(std::move(older), Drop::superseded);
-  }
+  if (const auto key = a->session()) give_up_background(*key, Drop::superseded);
   drop_background(background_.push(std::move(a)), Drop::full);
 }
 
@@ -61,10 +58,10 @@ void Scheduler::preempt_background() {
   drop_background(background_.push_first(std::move(a)), Drop::full);
 }
 
-// What was to be prepared for it has come, or never will.
-void Scheduler::session_moves_on(const kv::SessionKey& key) {
-  if (background_running() && lane().active->session() == key) end_background(Drop::moved_on);
-  for (auto& older : background_.take_session(key)) drop_background(std::move(older), Drop::moved_on);
+// All of the session's.
+void Scheduler::give_up_background(const kv::SessionKey& key, Drop why) {
+  if (background_running() && lane().active->session() == key) end_background(why);
+  for (auto& older : background_.take_session(key)) drop_background(std::move(older), why);
 }
 
 void Scheduler::end_background(Drop why) { drop_background(leave_lane(), why); }

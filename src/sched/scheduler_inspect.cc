@@ -153,7 +153,7 @@ Result<SessionInfo> Scheduler::session(NamespaceId ns, const std::string& name) 
 
 Result<TokenPos> Scheduler::forget_session(NamespaceId ns, const std::string& name) {
   const kv::SessionKey key{ns, name};
-  session_moves_on(key);
+  give_up_background(key, Drop::moved_on);
   const bool runs =
       std::any_of(slots_.begin(), slots_.end(), [&](const Slot& s) { return s.active && s.active->session() == key; });
   if (runs) return fail(ErrorKind::conflict, fmt::format("session '{}' is running a request", name), "session");
