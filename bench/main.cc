@@ -103,6 +103,8 @@ class RunCommand {
     command_->add_option("--seed", options_.seed, "other prompts (default: 1, or with --peer one of the moment)");
     command_->add_option("--traces", options_.scenario.traces, "folder of replay's traces")
         ->default_val(COPPICE_BENCH_TRACES);
+    command_->add_option("--reading", options_.scenario.reading_s, "seconds that user-turn's user reads an answer")
+        ->check(CLI::Range(0.0, 3600.0));
     command_->add_option("--out", options_.out, "file to which JSON lines are appended");
     command_->add_option("--logs", options_.logs, "folder for the servers' logs when a measurement failed");
     command_->add_option("--budget", options_.budget_s,

@@ -28,6 +28,19 @@ use_servers() {
   for peer in ${PEERS-}; do servers+=(--peer "$peer"); done
 }
 
+# use_chat_servers: the same with a template that thinks, and that leaves old thoughts out once the user speaks again.
+use_chat_servers() {
+  local template peer
+  template=$(compgen -G ".deps/llama-*/templates/Qwen3.5-4B.jinja" | tail -n 1)
+  servers=(--spawn "coppice=$build/coppice serve $flags --chat-template-file $template")
+  if [[ $kind == full ]]; then
+    servers+=(--spawn "coppice-no-idle=$build/coppice serve $flags --chat-template-file $template --idle-prefill off")
+    [[ ! -x $llama_server ]] ||
+      servers+=(--spawn "llama-server=$llama_server $flags -kvu --jinja --chat-template-file $template")
+  fi
+  for peer in ${PEERS-}; do servers+=(--peer "$peer"); done
+}
+
 # model SIZE: makes the model unless it is there; its path is $models/SIZE/qwen3.gguf.
 model() {
   [[ -f $models/$1/qwen3.gguf ]] || "$build/tools/make_models" --out "$models/$1" --arch qwen3 --size "$1" > /dev/null
@@ -83,6 +96,8 @@ case $kind in
     measure "${tiny[@]}" --scenario turn2,fanout,switch,idle-tax,overhead,concurrency,replay
     use_servers "--cache-disk {disk}"
     measure "${tiny[@]}" --scenario restart
+    use_chat_servers
+    measure "${tiny[@]}" --scenario user-turn
     report
     ;;
   full)
@@ -91,18 +106,20 @@ case $kind in
     rm -rf "$results"/*
     for size in 600k 5m 60m 600m; do model $size; done
     # The parts' shares of the time are estimates. A repeat that would not fit is left out, and the report says so.
-    total=$((${MINUTES:-9} * 60)) later=$((${MINUTES:-9} * 60)) number=0 parts=6
+    total=$((${MINUTES:-9} * 60)) later=$((${MINUTES:-9} * 60)) number=0 parts=7
     share() { echo $((total * $1 / 100)); }
     SECONDS=0
     use_servers
-    part "$(share 30)" 60m turn2,fanout,idle-tax
+    part "$(share 26)" 60m turn2,fanout,idle-tax
     part "$(share 10)" 5m concurrency
     # The server's own part does not depend on the model, long prompts do.
     part "$(share 10)" 600k overhead
-    part "$(share 18)" 600k replay --repeats 2
-    part "$(share 20)" 600m turn2 --scale large --repeats 2
+    part "$(share 16)" 600k replay --repeats 2
+    part "$(share 18)" 600m turn2 --scale large --repeats 2
     use_servers "--cache-disk {disk}"
-    part "$(share 12)" 60m switch,restart
+    part "$(share 10)" 60m switch,restart
+    use_chat_servers
+    part "$(share 10)" 5m user-turn
     report
     echo
     echo "results: $results/results.jsonl, report.html, report.md (to be pasted into docs/benchmarks.md)"

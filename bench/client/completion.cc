@@ -10,12 +10,14 @@ namespace {
 constexpr std::size_t kErrorShown = 300;  // bytes of an answer that was an error
 constexpr int kAnswerBias = 100;          // the most that OpenAI's API allows
 
+// Or a piece of a tool call.
 bool has_text(const Json& event) {
   const auto choices = event.find("choices");
   if (choices == event.end() || !choices->is_array()) return false;
   return std::ranges::any_of(*choices, [](const Json& choice) {
     const auto delta = choice.find("delta");
     const Json& holder = delta != choice.end() && delta->is_object() ? *delta : choice;
+    if (const auto calls = holder.find("tool_calls"); calls != holder.end() && !calls->empty()) return true;
     for (const char* name : {"text", "content", "reasoning_content"}) {
       const auto text = holder.find(name);
       if (text != holder.end() && text->is_string() && !text->get_ref<const std::string&>().empty()) return true;
@@ -44,19 +46,17 @@ std::optional<std::int64_t> computed_tokens(const Json& timings, const Json& usa
 }  // namespace
 
 Json completion_json(const CompletionRequest& request, const std::string& model, const Vocabulary& vocabulary) {
-  Json body = {{"model", model},
-               {"max_tokens", request.n_answer},
-               {"temperature", 0},
-               {"stream", true},
-               {"stream_options", {{"include_usage", true}}},
-               {"ignore_eos", true},
-               {"logit_bias", {{std::to_string(vocabulary.answer), kAnswerBias}}}};
+  Json body = {{"model", model}, {"temperature", 0}, {"stream", true}, {"stream_options", {{"include_usage", true}}}};
   if (request.messages.is_null()) {
     body["prompt"] = request.prompt;
+    body["max_tokens"] = request.n_answer;
+    body["ignore_eos"] = true;
+    body["logit_bias"] = {{std::to_string(vocabulary.answer), kAnswerBias}};
   } else {
     body["messages"] = request.messages;
   }
   if (!request.session.empty()) body["session_id"] = request.session;
+  if (!request.options.is_null()) body.update(request.options);
   return body;
 }
 
@@ -68,6 +68,7 @@ void CompletionReader::read_event(const Json& event, double now_ms) {
     last_token_ms_ = now_ms;
     ++answer_.n_answer;
   }
+  message_.read(event);
   if (const auto it = event.find("usage"); it != event.end() && it->is_object()) usage_ = *it;
   if (const auto it = event.find("timings"); it != event.end() && it->is_object()) timings_ = *it;
 }
@@ -95,7 +96,9 @@ Result<Completion> CompletionReader::finish(int status, double now_ms) const {
   if (!done_ || !last_token_ms_) return std::unexpected("the stream ended without an answer: " + raw_);
   Completion answer = answer_;
   answer.total_ms = now_ms;
+  answer.n_prompt = integer(usage_, "prompt_tokens");
   answer.n_computed = computed_tokens(timings_, usage_);
+  answer.message = message_.json();
   answer.n_answer =
       integer(usage_, "completion_tokens").value_or(integer(timings_, "predicted_n").value_or(answer_.n_answer));
   if (timings_.is_object() && timings_.contains("prompt_ms")) answer.prefill_ms = timings_["prompt_ms"].get<double>();

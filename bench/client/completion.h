@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "client/chat_message.h"
 #include "client/sse.h"
 #include "client/url.h"
 #include "stats/tokens.h"
@@ -21,7 +22,8 @@ struct CompletionRequest {
   Tokens prompt;
   int n_answer = 1;     // exactly so many tokens
   std::string session;  // empty: none
-  Json messages;        // a chat in place of the prompt, unless null
+  Json messages;        // a chat in place of the prompt, unless null; its length and answer are up to `options`
+  Json options;         // further fields of the body, unless null
 };
 
 struct Completion {
@@ -29,11 +31,13 @@ struct Completion {
   double total_ms = 0;  // until the end of the stream
   double token_gap_ms_max = 0;
   std::int64_t n_answer = 0;               // without a count, the events with text
+  std::optional<std::int64_t> n_prompt;    // tokens of the prompt, if the server says so
   std::optional<std::int64_t> n_computed;  // of the prompt; unknown to those who do not say what was cached
   std::optional<double> prefill_ms;        // as the server says
+  Json message;                            // of a chat: the assistant's, as clients send it back; else null
 };
 
-// `model` as the server calls it; extensions of llama-server that fix the answer's length and tokens.
+// `model` as the server calls it. A prompt's answer gets its length and tokens by extensions of llama-server.
 Json completion_json(const CompletionRequest& request, const std::string& model, const Vocabulary& vocabulary);
 
 // Takes the stream of one answer apart. Pure: it is told the time of each piece.
@@ -50,6 +54,7 @@ class CompletionReader {
   std::string raw_;  // the beginning, for error messages
   std::string error_;
   Completion answer_;
+  ChatMessage message_;
   Json usage_, timings_;
   std::optional<double> last_token_ms_;
   bool done_ = false;

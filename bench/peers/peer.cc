@@ -101,12 +101,24 @@ Status Peer::read_facts() {
   const auto n_vocab = list[first].value(Json::json_pointer("/meta/n_vocab"), 32'000);
   vocabulary_ = {n_vocab / 4, n_vocab / 4 * 3, n_vocab / 2};
   // A token that is whole text by itself, so that each of the answer's is sent at once.
-  const auto letter = fetch(url_, {.method = "POST", .path = "/tokenize", .body = R"({"content":"a","prompt":"a"})"});
-  if (letter && letter->status == 200) {
-    const Json ids = Json::parse(letter->body, nullptr, false);
-    if (ids.is_object() && ids.contains("tokens") && !ids["tokens"].empty()) vocabulary_.answer = ids["tokens"].back();
-  }
+  if (const auto letter = tokens("a"); letter && !letter->empty()) vocabulary_.answer = letter->back();
   return {};
+}
+
+Result<Tokens> Peer::tokens(const std::string& text) const {
+  // One of the names is the server's.
+  const Json body = {{"content", text}, {"prompt", text}, {"parse_special", true}};
+  const auto answer = fetch(url_, {.method = "POST", .path = "/tokenize", .body = body.dump()});
+  if (!answer) return std::unexpected(name_ + ": " + answer.error());
+  const Json ids = Json::parse(answer->body, nullptr, false);
+  if (answer->status != 200 || !ids.is_object() || !ids.contains("tokens") || !ids["tokens"].is_array()) {
+    return std::unexpected(name_ + " has no /tokenize: HTTP " + std::to_string(answer->status));
+  }
+  Tokens tokens;
+  for (const Json& id : ids["tokens"]) {
+    if (id.is_number_integer()) tokens.push_back(id.get<std::int32_t>());
+  }
+  return tokens;
 }
 
 void Peer::end(int signal) {

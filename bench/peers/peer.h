@@ -1,7 +1,7 @@
 // A server that is measured: one that runs somewhere, or one that is started for each measurement.
 //
 // Owner: the run; scenarios borrow it. Threading: start, stop and the like on the thread that made it; complete() and
-// gauge() on any number of threads while it is started.
+// what else is const on any number of threads while it is started.
 //
 //   state     entered by             allows
 //   stopped   the constructor, stop  start
@@ -55,6 +55,8 @@ class Peer {
   Result<Completion> complete(const CompletionRequest& request) const {
     return bench::complete(url_, request, model_, vocabulary_);
   }
+  // As the server's /tokenize cuts it; special tokens by their names.
+  Result<Tokens> tokens(const std::string& text) const;
   // A value of /metrics, without labels; nothing if the server has none of that name.
   std::optional<double> gauge(std::string_view metric) const;
   // POSTs nothing there; whether the server knew it.

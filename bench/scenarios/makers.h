@@ -14,6 +14,7 @@ Result<Scenario> make_restart(const ScenarioOptions& options);
 Result<Scenario> make_overhead(const ScenarioOptions& options);
 Result<Scenario> make_overhead_long(const ScenarioOptions& options);
 Result<Scenario> make_concurrency(const ScenarioOptions& options);
+Result<Scenario> make_user_turn(const ScenarioOptions& options);
 Result<Scenario> make_replay(const ScenarioOptions& options);
 
 // One of three values.

@@ -17,7 +17,7 @@ struct Maker {
   Result<Scenario> (*make)(const ScenarioOptions&);
 };
 
-constexpr std::array<Maker, 10> kMakers{{{"turn2", make_turn2},
+constexpr std::array<Maker, 11> kMakers{{{"turn2", make_turn2},
                                          {"fanout", make_fanout},
                                          {"switch", make_switch},
                                          {"idle-tax", make_idle_tax},
@@ -26,6 +26,7 @@ constexpr std::array<Maker, 10> kMakers{{{"turn2", make_turn2},
                                          {"overhead-long", make_overhead_long},
                                          {"switch-long", make_switch_long},
                                          {"concurrency", make_concurrency},
+                                         {"user-turn", make_user_turn},
                                          {"replay", make_replay}}};
 
 }  // namespace

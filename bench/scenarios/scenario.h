@@ -58,7 +58,8 @@ enum class Scale : std::uint8_t {
 
 struct ScenarioOptions {
   Scale scale = Scale::full;
-  std::string traces;  // folder of replay's traces
+  std::string traces;               // folder of replay's traces
+  std::optional<double> reading_s;  // user-turn: how long the user reads; the scale's if nothing is said
 };
 
 std::vector<std::string> scenario_names();
