@@ -10,30 +10,14 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
 
 #include "peers/child.h"
 #include "peers/cleanup.h"
+#include "process_test_support.h"
 #include "run.h"
 
 namespace coppice::bench {
 namespace {
-
-// Waits for what another process does, for half a minute.
-template <class Condition>
-bool eventually(Condition condition) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition() && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return condition();
-}
-
-bool exists(pid_t pid) {
-  std::ifstream status("/proc/" + std::to_string(pid) + "/stat");
-  std::string number, name, state;
-  return status >> number >> name >> state && state != "Z";  // dead, if nobody has asked for it yet
-}
 
 // A program, with what it starts itself: both write their numbers, then wait for ever.
 std::filesystem::path write_server(const std::filesystem::path& folder) {

@@ -133,7 +133,9 @@ class Run {
       if (variant.restarts && !peer->can_restart()) continue;
       progress.show(done_, what + peer->name());
       record.server = peer->name();
-      add(record, episode(variant, *peer, seed), variant, progress);
+      bool gone = false;
+      Result<Episode> measured = episode(variant, *peer, seed, gone);
+      add(record, std::move(measured), variant, progress, gone);
     }
     if (floor_ && variant.floor) {
       progress.show(done_, what + std::string(kFloorName));
@@ -144,14 +146,20 @@ class Run {
     }
   }
 
-  Result<Episode> episode(const Variant& variant, Peer& peer, std::uint64_t seed) {
-    if (const Status started = peer.start(variant.needs); !started) return std::unexpected(started.error());
-    Result<Episode> measured = variant.run(peer, seed);
+  // `gone`: set if the server did not outlive it.
+  Result<Episode> episode(const Variant& variant, Peer& peer, std::uint64_t seed, bool& gone) {
+    const Status started = peer.start(variant.needs);
+    Result<Episode> measured = started ? variant.run(peer, seed) : std::unexpected(started.error());
+    if (!measured) {
+      const std::optional<std::string> lost = peer.lost();
+      gone = lost.has_value();
+      if (gone && started) measured = std::unexpected(fmt::format("{} in the middle: {}", *lost, measured.error()));
+    }
     peer.stop();
     return measured;
   }
 
-  void add(Record record, Result<Episode> measured, const Variant& variant, Progress& progress) {
+  void add(Record record, Result<Episode> measured, const Variant& variant, Progress& progress, bool gone = false) {
     if (measured) {
       record.measures = std::move(*measured);
       if (record.server == options_.require) check_counts(record, variant);
@@ -160,7 +168,7 @@ class Run {
       progress.clear();
       fmt::print(stderr, "{}, {}, {}: {}\n", record.scenario, record.variant, record.server, record.error);
       keep_logs();
-      if (record.server == options_.require || record.server == kFloorName) {
+      if (gone || record.server == options_.require || record.server == kFloorName) {
         fail(fmt::format("{}, {}, {}: {}", record.scenario, record.variant, record.server, record.error));
       }
     }

@@ -40,7 +40,9 @@ Result<NamedText> parse_named(const std::string& text);
 
 struct RunEnd {
   Results results;
-  std::string failure;  // the first episode of the floor or of `require` that failed, or computed too much
+  // The first episode of the floor or of `require` that failed or computed too much, or that a server did not outlive.
+  // The others' errors are results: a server that refuses what does not fit.
+  std::string failure;
 };
 
 // What was measured, its tables having been printed. An error if nothing could be measured: bad options, a server that

@@ -70,13 +70,14 @@ Child::Child(Child&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       to_(std::exchange(other.to_, -1)),
       from_(std::exchange(other.from_, -1)),
-      unread_(std::move(other.unread_)) {}
+      unread_(std::move(other.unread_)),
+      ending_(std::move(other.ending_)) {}
 
 Child& Child::operator=(Child&& other) noexcept {
   if (this == &other) return *this;
   close_all();
   pid_ = std::exchange(other.pid_, -1), to_ = std::exchange(other.to_, -1), from_ = std::exchange(other.from_, -1);
-  unread_ = std::move(other.unread_);
+  unread_ = std::move(other.unread_), ending_ = std::move(other.ending_);
   return *this;
 }
 
@@ -105,7 +106,11 @@ bool Child::running() {
   if (pid_ <= 0) return false;
   siginfo_t info{};
   const int looked = ::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
-  if (looked == 0 && info.si_pid == pid_) end_group();  // with what it started and left behind
+  if (looked == 0 && info.si_pid == pid_) {
+    const std::string number = std::to_string(info.si_status);
+    ending_ = info.si_code == CLD_EXITED ? "ended with status " + number : "was killed by signal " + number;
+    end_group();  // with what it started and left behind
+  }
   return pid_ > 0;
 }
 

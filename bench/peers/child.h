@@ -31,6 +31,8 @@ class Child {
 
   void signal(int number) const;
   bool running();
+  // "was killed by signal 9", "ended with status 1"; empty while it runs, as running() and wait() saw it last.
+  const std::string& ending() const { return ending_; }
   // Whether it ended within that time.
   bool wait(std::chrono::milliseconds at_most);
 
@@ -45,7 +47,7 @@ class Child {
 
   pid_t pid_ = -1;  // -1: none, or it has ended
   int to_ = -1, from_ = -1;
-  std::string unread_;
+  std::string unread_, ending_;
 };
 
 // The words of a command, split at blanks; {NAME} is replaced by the value of NAME.

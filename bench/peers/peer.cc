@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kStartMax{300'000}, kStopMax{60'000}, kLookAgain{10}, kFactsMax{30'000};
+constexpr milliseconds kStartMax{300'000}, kStopMax{60'000}, kLookAgain{10}, kFactsMax{30'000}, kEndingMax{1'000};
 
 // A port that was free a moment ago.
 int free_port() {
@@ -103,6 +103,16 @@ Status Peer::read_facts() {
   // A token that is whole text by itself, so that each of the answer's is sent at once.
   if (const auto letter = tokens("a"); letter && !letter->empty()) vocabulary_.answer = letter->back();
   return {};
+}
+
+std::optional<std::string> Peer::lost() {
+  if (!launch_) {
+    const auto models = fetch(url_, {.path = "/v1/models", .body = {}, .silence_max = kFactsMax});
+    return models ? std::nullopt : std::optional<std::string>("does not answer any more");
+  }
+  // Its connections close a moment before it has ended.
+  if (!child_ || !child_->wait(kEndingMax)) return std::nullopt;
+  return child_->ending();
 }
 
 Result<Tokens> Peer::tokens(const std::string& text) const {

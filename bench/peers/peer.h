@@ -55,6 +55,8 @@ class Peer {
   Result<Completion> complete(const CompletionRequest& request) const {
     return bench::complete(url_, request, model_, vocabulary_);
   }
+  // After an error: how the server is gone, if it is: "was killed by signal 9".
+  std::optional<std::string> lost();
   // As the server's /tokenize cuts it; special tokens by their names.
   Result<Tokens> tokens(const std::string& text) const;
   // A value of /metrics, without labels; nothing if the server has none of that name.
