@@ -68,7 +68,7 @@ std::optional<std::string> tail_text(const Services& services, const Json& body,
 }  // namespace
 
 Digest output_kind(NamespaceId ns, const Json& body) {
-  const Digest shape = shape_digest(ns, body);
+  const Digest shape = answer_shape_digest(ns, body);
   std::string bytes(reinterpret_cast<const char*>(shape.data()), shape.size());
   // What a template puts before an answer differs between a question's and a tool result's.
   if (const Json& messages = body["messages"]; !messages.empty()) bytes += role_of(messages.back());

@@ -24,7 +24,9 @@ class ChatGuess : public testing::Test {
   std::shared_ptr<FakeResponder> turn(const std::string& question, const std::string& answer,
                                       const std::string& path = "/v1/chat/completions") {
     messages.push_back({{"role", "user"}, {"content", question}});
-    auto responder = server.post(path, Json{{"messages", messages}, {"stream", stream}}.dump());
+    Json body{{"messages", messages}, {"stream", stream}};
+    body.update(more);
+    auto responder = server.post(path, body.dump());
     if (server.engine.requests.empty()) return responder;
     sched::Finished finished{.stop = sched::StopKind::end_of_generation, .tail = {.text = answer}};
     finished.generated = {kSampledToken};
@@ -46,6 +48,7 @@ class ChatGuess : public testing::Test {
   FakeServer server;
   Json messages = Json::array();
   bool stream = false;
+  Json more = Json::object();  // fields of the body
 };
 
 TEST_F(ChatGuess, B23_GoesOnFromTheLastTurnAndIsConfirmed) {
@@ -77,8 +80,8 @@ TEST_F(ChatGuess, AWrongOneIsWithdrawnAndNeverShows) {
   const auto last = server.post("/v1/chat/completions", Json{{"messages", messages}}.dump());
   ASSERT_EQ(server.engine.requests.size(), before + 2);
   EXPECT_EQ(guesses("wrong"), 1);
-  ASSERT_EQ(server.engine.cancelled.size(), 1U);
-  EXPECT_EQ(server.engine.cancelled[0], server.engine.requests[before].id);
+  EXPECT_EQ(server.engine.requests[before + 1].replaces, server.engine.requests[before].id);
+  EXPECT_TRUE(server.engine.cancelled.empty()) << "the engine ends what is replaced";
   EXPECT_EQ(asked(before + 1), server.tokenizer.tokenize("long;system:Be good.</s>user:One?</s>assistant:1</s>"
                                                          "user:Two?</s>assistant:2</s>user:Three?</s>assistant:",
                                                          true, true));
@@ -93,6 +96,33 @@ TEST_F(ChatGuess, AWrongOneIsWithdrawnAndNeverShows) {
   ASSERT_EQ(last->n_sent, 1);
   EXPECT_EQ(last->json()["choices"][0]["message"]["content"], "right");
   EXPECT_EQ(last->json()["coppice"]["continued"], false);
+}
+
+// What an answer has to be is part of its kind, or the rules of an answer with other ones would be guessed.
+TEST_F(ChatGuess, RulesOfOtherAnswersAreNotGuessed) {
+  turn("One?", "1");
+  turn("Two?", "2");
+  const Json fields = {{"grammar", "root ::= [a-z]"}, {"reasoning_budget_tokens", 1}, {"tool_choice", "none"}};
+  for (const auto& [field, value] : fields.items()) {
+    more = {{field, value}};
+    turn("Three?", "3");
+    EXPECT_EQ(guesses("wrong"), 0) << field;
+    const double right = guesses("right");
+    turn("Four?", "4");
+    EXPECT_EQ(guesses("right"), right + 1) << field;
+  }
+}
+
+TEST_F(ChatGuess, AReplacementThatIsRefusedEndsTheGuessToo) {
+  turn("One?", "1");
+  turn("Two?", "2");
+  server.templates.preamble = [](const Json& all) { return all.size() > 5 ? "long;" : ""; };
+  messages.push_back({{"role", "user"}, {"content", "Three?"}});
+  const std::size_t before = server.engine.requests.size();
+  server.engine.errors[before + 1] = {ErrorKind::overloaded, "full", {}};
+  const auto last = server.post("/v1/chat/completions", Json{{"messages", messages}}.dump());
+  EXPECT_EQ(last->response.status, 503);
+  EXPECT_EQ(server.engine.cancelled, std::vector{server.engine.requests[before].id});
 }
 
 TEST_F(ChatGuess, WhatTheTemplateRefusesIsRefusedAfterAGuessToo) {

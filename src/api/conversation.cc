@@ -2,6 +2,8 @@
 
 #include <openssl/sha.h>
 
+#include <span>
+
 #include "api/normalise.h"
 #include "base/json.h"
 #include "base/json_find.h"
@@ -11,10 +13,16 @@
 namespace coppice::api {
 namespace {
 
-// Everything that changes what the template renders around the messages.
-constexpr const char* kShapes[] = {
-    "tools",           "tool_choice", "chat_template_kwargs", "reasoning_effort", "parallel_tool_calls",
-    "response_format", "json_schema"};
+// What changes most of what a template renders around the messages. Not how the next answer is to be: a client that
+// forbids tools for its last question goes on with the same conversation. Whether a rendering goes on from a turn is
+// seen from its text.
+constexpr const char* kShapes[] = {"tools", "chat_template_kwargs", "reasoning_effort"};
+
+// What changes the rules of an answer, beside those.
+constexpr const char* kAnswerShapes[] = {
+    "tool_choice",      "parallel_tool_calls",     "response_format",        "json_schema",
+    "grammar",          "reasoning_budget_tokens", "thinking_budget_tokens", "reasoning_budget_message",
+    "reasoning_format", "add_generation_prompt",   "continue_final_message"};
 
 // The text of a content field: a string, parts of type text, or nothing.
 std::string text_of(const Json& message) {
@@ -87,6 +95,14 @@ Digest chained(const Digest& before, std::string_view form) {
   return digest_of(bytes);
 }
 
+void add_fields(std::string& form, const Json& body, std::span<const char* const> names) {
+  for (const char* name : names) {
+    const Json* value = find_field(body, name);
+    const bool absent = value == nullptr || (value->is_array() && value->empty());
+    add(form, absent ? "" : to_text(*value));
+  }
+}
+
 }  // namespace
 
 Digest digest_of(std::string_view bytes) {
@@ -95,14 +111,11 @@ Digest digest_of(std::string_view bytes) {
   return digest;
 }
 
-Digest shape_digest(NamespaceId ns, const Json& body) {
+Digest answer_shape_digest(NamespaceId ns, const Json& body) {
   std::string shape;
   add(shape, std::to_string(ns.value));
-  for (const char* name : kShapes) {
-    const Json* value = find_field(body, name);
-    const bool absent = value == nullptr || (value->is_array() && value->empty());
-    add(shape, absent ? "" : to_text(*value));
-  }
+  add_fields(shape, body, kShapes);
+  add_fields(shape, body, kAnswerShapes);
   return digest_of(shape);
 }
 
@@ -110,7 +123,10 @@ std::vector<Digest> conversation_digests(NamespaceId ns, const Json& body) {
   std::vector<Digest> digests;
   const auto messages = body.find("messages");
   if (messages == body.end() || !messages->is_array()) return digests;
-  Digest last = shape_digest(ns, body);
+  std::string shape;
+  add(shape, std::to_string(ns.value));
+  add_fields(shape, body, kShapes);
+  Digest last = digest_of(shape);
   for (const Json& message : *messages) digests.push_back(last = chained(last, normal_form(message)));
   return digests;
 }

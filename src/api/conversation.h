@@ -16,13 +16,13 @@ using session::Digest;
 
 Digest digest_of(std::string_view bytes);
 
-// One digest for each message of a Chat Completions body: of the namespace, of all that shapes the rendering beside the
+// One digest for each message of a Chat Completions body: of the namespace, of what shapes the rendering beside the
 // messages (tools, template arguments), and of the messages up to and including this one. Not part of it: how contents
 // and tool-call arguments are written down, the ids of calls, reasoning. Nothing for a body without messages.
 std::vector<Digest> conversation_digests(NamespaceId ns, const Json& body);
 
-// Of all that shapes the rendering beside the messages, the namespace included.
-Digest shape_digest(NamespaceId ns, const Json& body);
+// Of what shapes the rendering beside the messages, and the rules of the answer; of the namespace, too.
+Digest answer_shape_digest(NamespaceId ns, const Json& body);
 
 // The digest after the model's own answer to that body. `before` is the last one of conversation_digests().
 Digest digest_after(const Digest& before, const chat::Message& answer);

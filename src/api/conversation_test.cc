@@ -44,6 +44,18 @@ TEST(Conversation, B23_WhatItMeansDoes) {
   }
 }
 
+TEST(Conversation, B23_HowTheNextAnswerIsToBeIsNotPartOfTheConversation) {
+  const char* plain = R"({"messages":[{"role":"user","content":"U"}]})";
+  for (const char* other : {R"({"tool_choice":"none","messages":[{"role":"user","content":"U"}]})",
+                            R"({"parallel_tool_calls":false,"messages":[{"role":"user","content":"U"}]})",
+                            R"({"response_format":{"type":"json_object"},"messages":[{"role":"user","content":"U"}]})",
+                            R"({"grammar":"root ::= [ab]","messages":[{"role":"user","content":"U"}]})",
+                            R"({"reasoning_budget_tokens":1,"messages":[{"role":"user","content":"U"}]})"}) {
+    EXPECT_EQ(last(other), last(plain)) << other;
+    EXPECT_NE(answer_shape_digest({}, Json::parse(other)), answer_shape_digest({}, Json::parse(plain))) << other;
+  }
+}
+
 TEST(Conversation, B24_NamespacesNeverMeet) {
   const char* body = R"({"messages":[{"role":"user","content":"U"}]})";
   EXPECT_NE(last(body, NamespaceId{1}), last(body, NamespaceId{2}));

@@ -88,8 +88,14 @@ Result<void> Exchange::confirm() {
   if (confirmed->as_guessed) return {};
 
   const auto wrong = answers_.front().prompt;
-  withdraw();
-  if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) return fits;
+  const auto withdrawn = forget_requests();
+  const auto cancel = [&] {
+    for (const RequestId id : withdrawn) services.engine.cancel(id);
+  };
+  if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) {
+    cancel();
+    return fits;
+  }
   // Where the marks of the guess stand is known up to where it was right.
   const TokenPos right = kv::common_prefix(*wrong, whole.tokens);
   std::erase_if(plan_.placement.pins, [&](const sched::PinWish& pin) { return pin.length > right; });
@@ -97,17 +103,24 @@ Result<void> Exchange::confirm() {
   plan_.prompts.assign(1, std::move(whole.tokens));
   set_output_rules(whole.prompt, services, plan_);
   auto requests = make_requests();
-  if (!requests) return std::unexpected(requests.error());
-  return submit(*std::move(requests));
+  if (!requests) {
+    cancel();
+    return std::unexpected(requests.error());
+  }
+  for (std::size_t i = 0; i < withdrawn.size(); ++i) (*requests)[i].replaces = withdrawn[i];
+  auto submitted = submit(*std::move(requests));
+  for (std::size_t i = n_submitted_; i < withdrawn.size(); ++i) services.engine.cancel(withdrawn[i]);
+  return submitted;
 }
 
-void Exchange::withdraw() {
-  for (std::size_t i = 0; i < n_submitted_; ++i) context_->services.engine.cancel(ids_[i]);
+// Those that were submitted and are to be replaced: their events are ignored from here on.
+std::vector<RequestId> Exchange::forget_requests() {
+  ids_.resize(n_submitted_);
   answers_.clear();
-  ids_.clear();
   watches_.clear();
   n_submitted_ = 0;
   ++attempt_;
+  return std::exchange(ids_, {});
 }
 
 void Exchange::keep_alive() {

@@ -61,7 +61,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Result<void> submit(std::vector<sched::Request> requests);
   void start();
   Result<void> confirm();
-  void withdraw();
+  std::vector<RequestId> forget_requests();
   void keep_alive();
 
   // `attempt`: that of the request which the event is of; those of a request that was withdrawn are ignored.

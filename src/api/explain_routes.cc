@@ -4,12 +4,8 @@
 #include <string_view>
 #include <utility>
 
-#include "api/anthropic_request.h"
-#include "api/completion_draft.h"
-#include "api/fields.h"
-#include "api/json_text.h"
+#include "api/any_draft.h"
 #include "api/place_json.h"
-#include "api/responses_routes.h"
 
 namespace coppice::api {
 namespace {
@@ -50,6 +46,7 @@ Json explanation_json(const sched::Explanation& found, const sched::Placement& p
       {"reused", found.reused},
       {"computed", found.computed},
       {"source", kv::name(found.source)},
+      {"prepared", found.prepared},
       {"from", place_json(found.from)},
       {"slot", found.slot ? Json(found.slot->value) : Json(nullptr)},
       {"slot_rule", name_of(found.rule)},
@@ -66,28 +63,13 @@ Json explanation_json(const sched::Explanation& found, const sched::Placement& p
   };
 }
 
-// Which API a body is for shows in how it says its prompt.
-Result<CompletionDraft> read_any_draft(const Call& call, Json body) {
-  const FieldReader in(body);
-  const bool is_chat = in.find("messages") != nullptr;
-  if (!is_chat && in.find("prompt") == nullptr && in.find("input") != nullptr) return read_responses_draft(call, body);
-  return read_draft(call, is_chat ? ApiKind::chat : ApiKind::native, std::move(body));
-}
-
 }  // namespace
 
 Result<Inspection> post_explain(const Call& call) {
-  auto body = parse_body(call.http.body);
+  auto body = parse_any_body(call);
   if (!body) return std::unexpected(body.error());
-  if (!call.http.header("anthropic-version").empty()) {
-    body = anthropic_to_chat(*body, AnthropicCall::count);
-    if (!body) return std::unexpected(body.error());
-  }
   auto draft = read_any_draft(call, *std::move(body));
   if (!draft) return std::unexpected(draft.error());
-  if (draft->prompts.size() > 1) {
-    return invalid("'prompt' is a list of several prompts; one at a time can be explained", "prompt");
-  }
   const auto prompt = std::make_shared<const Tokens>(std::move(draft->prompts.front()));
   return inspection(
       [prompt, placement = draft->placement](sched::Inspector& engine) {

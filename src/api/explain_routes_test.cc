@@ -20,6 +20,7 @@ TEST_F(Explain, A14_Everything) {
              .reused = 30,
              .computed = 20,
              .source = kv::Source::donor,
+             .prepared = 12,
              .from = sched::SequencePlace{.slot = SlotId{1}, .running = true},
              .reason = kv::MissReason::diverged,
              .diverged_at = 30,
@@ -41,7 +42,7 @@ TEST_F(Explain, A14_Everything) {
   auto answer = ask(R"({"prompt":"hi","session_id":"s"})");
   EXPECT_EQ(answer->response.status, 200);
   EXPECT_EQ(answer->response.body,
-            R"({"prompt_tokens":50,"reused":30,"computed":20,"source":"donor",)"
+            R"({"prompt_tokens":50,"reused":30,"computed":20,"source":"donor","prepared":12,)"
             R"("from":{"kind":"slot","slot":1,"running":true},"slot":3,"slot_rule":"similarity","reason":"diverged",)"
             "\"diverged_at\":30,\"diverged_text\":\"here \xEF\xBF\xBD\","
             R"("waits_for":9,"waits_until":40,"waits_for_cells":true,"cells_needed":21,)"

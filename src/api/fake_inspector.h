@@ -39,6 +39,7 @@ class FakeInspector final : public sched::Inspector {
     }
     return remove(sessions_of[ns], name);
   }
+  std::vector<sched::RecentPrompt> recent_prompts(std::size_t, TokenPos) override { return {}; }
   std::vector<sched::PoolInfo> pools(NamespaceId ns) override {
     std::vector<sched::PoolInfo> out;
     for (const auto& [name, info] : pools_of[ns]) out.push_back(info);

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/background_request.h"
 #include "api/next_prompt.h"
 #include "kv/prefix.h"
 #include "obs/log.h"
@@ -116,15 +117,9 @@ void NextTurns::work_on(const AnsweredTurn& turn, const std::stop_token& stop) {
   if (!beginning) return services_.metrics.count_next_turn("unknown");
   if (missing(*beginning, turn.held) < services_.idle_prefill.tokens_min)
     return services_.metrics.count_next_turn("held");
-  sched::Request request;
-  request.id = services_.engine.next_id();
-  request.placement.ns = turn.ns;
-  request.placement.session = turn.session;
-  request.placement.history = static_cast<TokenPos>(beginning->size());
-  request.prompt = std::make_shared<const Tokens>(*std::move(beginning));
-  request.n_predict = 0;
-  request.background = true;
-  request.sink = std::make_shared<CountingSink>(services_.metrics);
+  sched::Request request =
+      background_request(services_.engine, turn.ns, turn.session, std::make_shared<const Tokens>(*std::move(beginning)),
+                         std::make_shared<CountingSink>(services_.metrics));
   const std::lock_guard lock(mutex_);  // so that nothing comes after moved_on()
   if (stop.stop_requested()) return services_.metrics.count_next_turn("dropped");
   const auto submitted = services_.engine.submit(std::move(request));

@@ -59,7 +59,6 @@ TEST_F(NextTurnsTest, B25_WhatTheNextPromptBeginsWithIsHandedToTheEngine) {
   EXPECT_TRUE(prepared.placement.cache_prompt);
   EXPECT_EQ(prepared.placement.session, "s");
   EXPECT_EQ(prepared.placement.ns, server.engine.requests[0].placement.ns);
-  EXPECT_EQ(prepared.placement.history, static_cast<TokenPos>(prepared.prompt->size()));
   EXPECT_EQ(count("submitted"), 1);
   prepared.sink->on_finished({});
   EXPECT_EQ(count("prepared"), 1);

@@ -18,6 +18,7 @@
 #include "api/session_routes.h"
 #include "api/text_routes.h"
 #include "api/tree_routes.h"
+#include "api/warm_routes.h"
 
 namespace coppice::api {
 namespace {
@@ -29,7 +30,7 @@ using Inspecting = Result<Inspection> (*)(const Call&);
 // Exactly one of `answer`, `plan` and `inspect` is set: who answers at once, generates, or asks the engine thread.
 struct Route {
   std::string_view method;
-  std::string_view path;  // may end in "/{name}", which stands for the rest of a path, slashes included
+  std::string_view path;  // may have "{name}", which stands for as much of a path as there is, slashes included
   Answering answer = nullptr;
   Planning plan = nullptr;
   Inspecting inspect = nullptr;
@@ -77,6 +78,7 @@ constexpr Route kRoutes[] = {
     {.method = "GET", .path = "/v1/sessions", .inspect = list_sessions},
     {.method = "GET", .path = "/v1/sessions/{name}", .inspect = get_session},
     {.method = "DELETE", .path = "/v1/sessions/{name}", .inspect = delete_session},
+    {.method = "POST", .path = "/v1/sessions/{name}/warm", .inspect = post_warm},
     {.method = "POST", .path = "/v1/explain", .inspect = post_explain},
     {.method = "GET", .path = "/v1/tree", .inspect = get_tree},
     {.method = "GET", .path = "/v1/cache", .inspect = get_cache},
@@ -87,10 +89,12 @@ constexpr std::string_view kName = "{name}";
 
 // What the path has for {name}; empty for a route without; nothing if it is another path.
 std::optional<std::string_view> match(const Route& route, std::string_view path) {
-  if (!route.path.ends_with(kName)) return path == route.path ? std::optional(std::string_view{}) : std::nullopt;
-  const std::string_view before = route.path.substr(0, route.path.size() - kName.size());
-  if (!path.starts_with(before) || path.size() == before.size()) return std::nullopt;
-  return path.substr(before.size());
+  const std::size_t at = route.path.find(kName);
+  if (at == std::string_view::npos) return path == route.path ? std::optional(std::string_view{}) : std::nullopt;
+  const std::string_view before = route.path.substr(0, at), after = route.path.substr(at + kName.size());
+  const bool long_enough = path.size() > before.size() + after.size();
+  if (!long_enough || !path.starts_with(before) || !path.ends_with(after)) return std::nullopt;
+  return path.substr(before.size(), path.size() - before.size() - after.size());
 }
 
 struct Found {

@@ -40,6 +40,7 @@ struct Config {
   bool session_inference = true;
   IdlePrefillMode idle_prefill = IdlePrefillMode::where_needed;
   std::size_t queue_limit = 512;
+  std::int32_t overtake_limit = 64;
   std::size_t connections_max = 1024;
   std::size_t body_bytes_max = 64U << 20;
   std::size_t stream_buffer_bytes_max = 4U << 20;

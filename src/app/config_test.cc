@@ -84,6 +84,8 @@ TEST(Config, SplitsOursFromLlamas) {
                                   "--log-level",
                                   "warn",
                                   "--no-session-inference",
+                                  "--overtake-limit",
+                                  "3",
                                   "--turn-memory",
                                   "0",
                                   "--response-store",
@@ -93,6 +95,7 @@ TEST(Config, SplitsOursFromLlamas) {
   EXPECT_FALSE(command.config.session_inference);
   EXPECT_THAT(command.llama_args, ElementsAre("-m", "x.gguf", "-c", "4096", "--temp", "0.5"));
   EXPECT_EQ(command.config.queue_limit, 7U);
+  EXPECT_EQ(command.config.overtake_limit, 3);
   EXPECT_EQ(command.config.prefill_chunk, 64);
   EXPECT_EQ(command.config.body_bytes_max, 1U << 20);
   EXPECT_EQ(command.config.shutdown_grace_s, 9);

@@ -16,6 +16,7 @@
 #include "app/loading_gate.h"
 #include "app/progress.h"
 #include "app/warm_pools.h"
+#include "app/warm_sessions.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "chat/llama_templates.h"
@@ -171,6 +172,7 @@ class Layers {
     options.slot_prompt_similarity = config.slot_prompt_similarity;
     options.step_tokens_max = config.prefill_chunk;
     options.queue_limit = config.queue_limit;
+    options.overtake_limit = config.overtake_limit;
     options.tier = tiers.options();
     return options;
   }
@@ -276,6 +278,7 @@ int run_server(const Config& config, engine::LlamaConfig llama, Signals& signals
   // First in line, before any client.
   if (auto started = start_warm_pools(*layers.router().context(), *pools, kept_pools); !started)
     return report(started.error());
+  if (config.idle_prefill != IdlePrefillMode::off) start_warm_sessions(*layers.router().context());
   gate.open(layers.router());
   std::cout << banner(banner_facts(config, (*model)->summary(), (*server)->port())) << std::flush;
 

@@ -72,12 +72,14 @@ struct Active {
   Tokens generated;                // sampled so far; the last one is not in the cells yet
   std::optional<Token> end_token;  // the sampled token that ended the generation
   Phase phase = Phase::queued;
-  PrefixWait wait;                    // in waiting_for_prefix
-  bool waits_for_cells = false;       // in queued: nobody may overtake it
-  TierHold hold;                      // what the tiers have of the prompt; until it is restored
-  TokenPos restore_until = 0;         // in restoring
-  kv::Lease lease;                    // on its sequence, while it has a slot
-  std::size_t pins_done = 0;          // of the request's pins, from the shortest on
+  PrefixWait wait;                                // in waiting_for_prefix
+  bool waits_for_cells = false;                   // in queued: nobody may overtake it
+  TokenPos replaced_begin = 0, replaced_end = 0;  // what the request that it replaces computed of its own prompt
+  std::int32_t overtaken = 0;                     // by requests that came later
+  TierHold hold;                                  // what the tiers have of the prompt; until it is restored
+  TokenPos restore_until = 0;                     // in restoring
+  kv::Lease lease;                                // on its sequence, while it has a slot
+  std::size_t pins_done = 0;                      // of the request's pins, from the shortest on
   std::vector<TokenPos> checkpoints;  // where its state is to be saved on the way, shortest first (spec B21)
   std::size_t checkpoints_done = 0;
   TokenPos keep_at = 0;                    // tokens that its sequence has to hold for there to be more to save

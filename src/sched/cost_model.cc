@@ -52,9 +52,8 @@ bool CostModel::worth_restoring(TokenPos gain, TokenPos restored, TokenPos cells
   return gain > 0 && (computing == 0 || restoring_s(restored) < computing);
 }
 
-bool CostModel::worth_spilling(TokenPos cells, TokenPos tokens) const {
-  const double gain = cells * (prefill_.slope() * tokens + decode_.slope() * answer_tokens_);
-  return gain > restoring_s(cells);
+void CostModel::note_rent(TokenPos prompt_tokens, bool decoding) {
+  rent_s_ += prefill_.slope() * prompt_tokens + (decoding ? decode_.slope() : 0);
 }
 
 }  // namespace coppice::sched

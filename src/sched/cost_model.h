@@ -23,6 +23,8 @@ class CostModel {
   void note_prefill(TokenPos tokens, TokenPos cells, Duration took);
   void note_decode(TokenPos cells, Duration took);
   void note_answer(TokenPos tokens);  // generated
+  // Any step: so many prompt tokens, and whether answers went on in it.
+  void note_rent(TokenPos prompt_tokens, bool decoding);
   // Of the block that was restored, though maybe only a part of it was kept.
   void note_restored_cells(TokenPos tokens, Duration took);
   void note_restored_state(TokenPos tokens, Duration took);  // with these cells
@@ -34,9 +36,10 @@ class CostModel {
   // Whether restoring blocks of `restored` tokens is faster than computing `gain` tokens.
   bool worth_restoring(TokenPos gain, TokenPos restored, TokenPos cells) const;
 
-  // Whether a request that has `tokens` to compute, and then an answer of the usual length, gains more by `cells` cells
-  // fewer than it costs to bring them back for whom they belong to.
-  bool worth_spilling(TokenPos cells, TokenPos tokens) const;
+  // What one idle cell has cost all steps together, in seconds; only differences mean something. And what it will cost
+  // a request that has `tokens` to compute, and then an answer of the usual length.
+  double rent_s() const { return rent_s_; }
+  double rent_ahead_s(TokenPos tokens) const { return prefill_.slope() * tokens + decode_.slope() * answer_tokens_; }
 
  private:
   // y = base + slope * x over points that fade.
@@ -56,6 +59,7 @@ class CostModel {
   Line prefill_;                                            // seconds per token, by cells
   Line decode_;                                             // seconds per step, by cells
   double answer_tokens_ = 0, restore_s_ = 0, state_s_ = 0;  // moving averages; 0: nothing seen
+  double rent_s_ = 0;
 };
 
 }  // namespace coppice::sched

@@ -1,10 +1,11 @@
 // What people can ask the scheduler about its KV, and the few things that they can change: sessions, pools, the prefix
-// tree, and what would happen to a request (spec A12, A14). Everything is limited to one namespace.
+// tree, and what would happen to a request (spec A12, A14). What people are shown is limited to one namespace.
 //
 // Threading: the engine thread, see Engine::inspect.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/error.h"
 #include "kv/reuse.h"
 #include "kv/slot_choice.h"
+#include "kv/slot_map.h"
 #include "sched/request.h"
 #include "tier/tiers.h"
 
@@ -34,6 +36,12 @@ struct SessionInfo {
   std::optional<SequencePlace> place;  // who holds the most of them; none if nothing is held
   std::int64_t requests = 0;           // that this session has begun
   Duration idle{0};                    // since it last began one
+};
+
+// A session's last prompt, of whichever namespace.
+struct RecentPrompt {
+  kv::SessionKey session;
+  std::shared_ptr<const Tokens> prompt;
 };
 
 struct PoolInfo {
@@ -62,6 +70,7 @@ struct Explanation {
   std::optional<SlotId> slot;  // none: it would wait for one
   TokenPos prompt_tokens = 0, reused = 0, computed = 0;
   kv::Source source = kv::Source::none;
+  TokenPos prepared = 0;              // of the reused, computed while nobody waited and not used yet (spec B25)
   std::optional<SequencePlace> from;  // where the reused tokens come from
   kv::MissReason reason = kv::MissReason::none;
   TokenPos diverged_at = -1;           // token index; -1: it does not
@@ -100,6 +109,10 @@ class Inspector {
   // Forgets the session, and frees the KV that only it holds. Returns the cells that became free.
   // Errors: not_found; conflict while it runs a request.
   virtual Result<TokenPos> forget_session(NamespaceId ns, const std::string& name) = 0;
+
+  // Most recently used sessions first, as many as have `tokens_max` tokens together and `count_max` at most; those
+  // whose prompts are not known to the end are left out.
+  virtual std::vector<RecentPrompt> recent_prompts(std::size_t count_max, TokenPos tokens_max) = 0;
 
   virtual std::vector<PoolInfo> pools(NamespaceId ns) = 0;
   virtual Result<PoolInfo> pool(NamespaceId ns, const std::string& name) = 0;

@@ -89,6 +89,7 @@ TEST(Pressure, SmallRequestsDoNotOvertakeOneThatWaitsForCells) {
   const auto first = world.submit(tokens_of(1, 40), {}, 20);
   world.scheduler.step();
   const auto big = world.submit(tokens_of(2, 90), {}, 2);
+  world.scheduler.step();  // it is its turn, and the cells do not suffice
   const auto small = world.submit(tokens_of(3, 5), {}, 2);
   while (!first->ended()) {
     ASSERT_TRUE(world.scheduler.step());

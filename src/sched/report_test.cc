@@ -205,5 +205,35 @@ TEST(Report, ProgressBeginsWithWhatIsReused) {
   EXPECT_EQ(watcher->seen.back().processed, 50);
 }
 
+// A request that takes the place of a wrong guess: what the guess computed was computed for it, and was not known
+// before.
+TEST(Report, A13_WhatAWithdrawnGuessComputedCountsAsComputed) {
+  World world({.n_batch = 64}, {.n_slots = 2});
+  world.ask(tokens_of(1, 100), {.session = "s"});
+  const auto guess = world.submit(tokens_of(1, 400), {.session = "s"});
+  for (int i = 0; i < 3; ++i) world.scheduler.step();  // 192 tokens beyond the 100 and the answer
+  ASSERT_FALSE(guess->ended());
+  Request right = world.make(tokens_of(1, 250) + tokens_of(2, 50), {.session = "s"});
+  right.replaces = RequestId{world.last_id - 1};
+  const auto outcome = world.submit(std::move(right));
+  EXPECT_EQ(guess->error->kind, ErrorKind::cancelled);
+  world.run();
+  EXPECT_EQ(outcome->report().reused(), 100);
+  EXPECT_EQ(outcome->report().computed, 200);
+}
+
+TEST(Report, A13_AGuessThatHadNotBegunChangesNothing) {
+  World world({}, {.n_slots = 1});
+  const auto runs = world.submit(tokens_of(3, 20));
+  world.scheduler.step();
+  const auto guess = world.submit(tokens_of(1, 40));
+  Request right = world.make(tokens_of(1, 30));
+  right.replaces = RequestId{world.last_id - 1};
+  const auto outcome = world.submit(std::move(right));
+  EXPECT_TRUE(guess->error);
+  world.run();
+  EXPECT_EQ(outcome->report().computed, 30);
+}
+
 }  // namespace
 }  // namespace coppice::sched

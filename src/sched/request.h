@@ -65,6 +65,9 @@ struct Request {
   // on_failed(cancelled) (spec B25). Of all such requests of a session only the newest stays. REQUIRES: n_predict == 0,
   // cache_prompt, no pool, pins, slot or donor.
   bool background = false;
+  // The request that this one takes the place of, as it was made from a wrong guess. It ends as if cancelled, and what
+  // it computed of this prompt counts as computed by this one.
+  std::optional<RequestId> replaces;
   TextOptions text;
   engine::ProbsOptions probs;
   std::int32_t n_predict = -1;      // tokens to generate; -1: until stop or a full context; 0: only evaluate the prompt

@@ -84,10 +84,19 @@ void Scheduler::submit(Request request) {
   a->report.session_rule = a->request.placement.session_rule;
   a->report.prompt_tokens = a->input_length();
   if (a->request.background) return submit_background(std::move(a));
+  if (const auto old = a->request.replaces) take_place_of(*old, *a);
   if (const auto session = a->session()) give_up_background(*session, Drop::moved_on);
   preempt_background();
   enqueue(std::move(a));
   publish_gauges();
+}
+
+void Scheduler::take_place_of(RequestId old, Active& a) {
+  if (const Slot* s = slot_of(old)) {
+    a.replaced_begin = s->active->report.reused();
+    a.replaced_end = a.replaced_begin + s->active->report.computed;
+  }
+  cancel(old);
 }
 
 // Keeps the queue in order of arrival: a paused request comes back to the place that it had.
@@ -194,6 +203,7 @@ std::unique_ptr<Active> Scheduler::release(Slot& s) {
   auto a = std::move(s.active);
   a->lease.release();
   a->hold = {};
+  start_rent(seq);
   s.last_used = ++releases_;
   if (a->request.placement.cache_prompt && sequences().resumable(seq)) {
     keep_end(*a, seq);

@@ -43,7 +43,10 @@ struct SchedulerOptions {
   float slot_prompt_similarity = 0.1F;
   TokenPos step_tokens_max =
       0;  // tokens that one step evaluates at most, decoding ones included; 0: the model's n_ubatch
-  std::size_t queue_limit = 512;      // requests that may wait
+  std::size_t queue_limit = 512;  // requests that may wait
+  // Of requests that wait, the one with the fewest tokens to compute goes first, but none is overtaken more often. 0:
+  // in order of arrival.
+  std::int32_t overtake_limit = 64;
   std::size_t background_limit = 64;  // prompts that may wait to be prepared; one more, and the oldest is given up
   // What one step of background work may take, by what was measured: so long a request may have to wait for it.
   Duration background_step = std::chrono::milliseconds(50);
@@ -54,8 +57,8 @@ struct SchedulerOptions {
   TokenPos checkpoint_tokens = 4096;
   // A checkpoint costs its bytes, and often a step of its own: not for fewer tokens than these.
   TokenPos checkpoint_tokens_min = 64;
-  // Idle sequences are left to host memory if they have so many cells of their own, and it pays (spec B19); see
-  // CostModel.
+  // Idle sequences are given up if they have so many cells of their own, and it pays (spec B19); see
+  // scheduler_spill.cc.
   TokenPos spill_cells_min = 1024;
   double spill_spread_min = 256;
   // A disk that has read nothing for so long hangs: who waits for it goes on with what there is.
@@ -115,6 +118,7 @@ class Scheduler final : public Inspector {
   std::vector<SessionInfo> sessions(NamespaceId ns, std::size_t count_max) override;
   Result<SessionInfo> session(NamespaceId ns, const std::string& name) override;
   Result<TokenPos> forget_session(NamespaceId ns, const std::string& name) override;
+  std::vector<RecentPrompt> recent_prompts(std::size_t count_max, TokenPos tokens_max) override;
   std::vector<PoolInfo> pools(NamespaceId ns) override;
   Result<PoolInfo> pool(NamespaceId ns, const std::string& name) override;
   Result<TokenPos> drop_pool(NamespaceId ns, const std::string& name) override;
@@ -148,6 +152,9 @@ class Scheduler final : public Inspector {
   // scheduler_admit.cc
   void admit();
   Admission try_admit(std::unique_ptr<Active>& waiting);
+  std::vector<Active*> admission_order(bool tried) const;
+  TokenPos tokens_to_compute(const Active& a) const;
+  void note_overtaken(RequestId by);
   bool has_passed(const PrefixWait& wait) const;
   void start(std::unique_ptr<Active> a, Slot& slot, const AdmissionFacts& facts);
   bool cells_suffice(TokenPos prompt_length, const kv::ReusePlan& plan) const;
@@ -174,6 +181,7 @@ class Scheduler final : public Inspector {
   TokenPos background_step_tokens() const;
   void note_background(SeqId seq, TokenPos computed, Duration took);
   void take_over_prepared(SeqId from, TokenPos reused);
+  TokenPos prepared_of(SeqId from, TokenPos reused) const;
   TokenPos use_prepared(SeqId from, TokenPos reused);
 
   // scheduler_restore.cc
@@ -195,6 +203,7 @@ class Scheduler final : public Inspector {
   // scheduler_spill.cc
   void note_step(Duration took);
   void spill_idle(TokenPos tokens);
+  void start_rent(SeqId seq) { residency_.sequences().notes(seq).rent_from_s = costs_.rent_s(); }
 
   // scheduler_checkpoints.cc
   std::vector<TokenPos> checkpoints_of(const Active& a, TokenPos known) const;
@@ -240,6 +249,7 @@ class Scheduler final : public Inspector {
   void deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);
+  void take_place_of(RequestId old, Active& a);
   void enqueue(std::unique_ptr<Active> a);
   void publish_gauges();
   void unpin_expired();

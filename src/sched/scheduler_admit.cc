@@ -5,37 +5,79 @@
 
 #include <algorithm>
 #include <cassert>
+#include <limits>
 
+#include "sched/queue_order.h"
 #include "sched/scheduler.h"
 
 namespace coppice::sched {
+namespace {
 
-// Goes through the queue in order of arrival. One whose leader is past the common point is always looked at; the others
+// Waiting requests whose prompts are compared with what is held, each time a slot is free: the oldest.
+constexpr std::size_t kComparedMax = 128;
+
+}  // namespace
+
+// Goes through the queue (queue_order.h). One whose leader is past the common point is always looked at; the others
 // only if something has changed since the last time, so that a long queue costs nothing while streams run.
 void Scheduler::admit() {
   const bool retry = std::exchange(retry_, false) || running() == 0;
-  for (std::size_t i = 0; i < queue_.size();) {
+  if (queue_.empty()) return;
+  if (running() == slots().size()) {
+    retry_ |= retry;
+    return;
+  }
+  for (Active* const a : admission_order(retry)) {
     if (running() == slots().size()) {
       retry_ |= retry;  // the rest of the queue has not been looked at
       return;
     }
-    Active& a = *queue_[i];
-    const bool waiting = a.phase != Phase::queued;
-    if (waiting ? !may_look_at(a) : !retry) {
-      if (a.waits_for_cells) return;
-      ++i;
+    const bool waiting = a->phase != Phase::queued;
+    if (waiting ? !may_look_at(*a) : !retry) {
+      if (a->waits_for_cells) return;
       continue;
     }
-    a.phase = Phase::queued;
-    switch (try_admit(queue_[i])) {
-      case Admission::admitted:
-      case Admission::impossible: queue_.erase(queue_.begin() + static_cast<std::ptrdiff_t>(i)); break;
+    a->phase = Phase::queued;
+    const auto place = std::ranges::find(queue_, a, &std::unique_ptr<Active>::get);
+    const RequestId id = a->request.id;
+    switch (try_admit(*place)) {
+      case Admission::admitted: note_overtaken(id); [[fallthrough]];
+      case Admission::impossible: queue_.erase(place); break;
       case Admission::wait_for_blocks:
       case Admission::wait_for_prefix:
-      case Admission::wait_for_slot: ++i; break;
+      case Admission::wait_for_slot: break;
       // Nobody overtakes a request that waits for cells: small ones would keep a big one waiting for ever.
       case Admission::wait_for_cells: return;
     }
+  }
+}
+
+// All that wait. What is known of a prompt is looked up only if they are to be `tried`, and there is a choice; and only
+// of the first ones, as each costs a comparison of all of its tokens.
+std::vector<Active*> Scheduler::admission_order(bool tried) const {
+  std::vector<Waiting> waiting;
+  for (const auto& a : queue_) {
+    const bool look = tried && options_.overtake_limit > 0 && queue_.size() > 1 && waiting.size() < kComparedMax;
+    waiting.push_back({.to_compute = look ? tokens_to_compute(*a) : std::numeric_limits<TokenPos>::max(),
+                       .overtaken = a->overtaken,
+                       .waits_for_cells = a->waits_for_cells});
+  }
+  std::vector<Active*> order;
+  for (const std::size_t i : queue_order(waiting, options_.overtake_limit)) order.push_back(queue_[i].get());
+  return order;
+}
+
+// Of its prompt, what neither cells nor tiers have.
+TokenPos Scheduler::tokens_to_compute(const Active& a) const {
+  const Placement& p = a.request.placement;
+  if (!p.cache_prompt) return a.input_length();
+  const auto held = sequences().held(sequences().tree().common(p.ns, *a.input));
+  return a.input_length() - std::max(std::ranges::max(held), a.hold.tokens);
+}
+
+void Scheduler::note_overtaken(RequestId by) {
+  for (const auto& a : queue_) {
+    if (a && a->request.id < by) ++a->overtaken;
   }
 }
 
@@ -150,6 +192,7 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
     ++pool->uses;
     pool->last_use = clock_.now();
   }
+  if (facts.plan.from) start_rent(*facts.plan.from);
   const SeqId seq = residency_.begin(s.id, facts.plan);
   a->lease = residency_.sequences().leases().take(seq);
   const auto session = a->session();

@@ -181,13 +181,18 @@ void Scheduler::take_over_prepared(SeqId from, TokenPos reused) {
   own.prepared_end = donor.prepared_begin = reused;
 }
 
-// How many of the first `reused` tokens of the sequence were prepared and are used for the first time now.
+// How many of the first `reused` tokens of the sequence were prepared and not used yet.
+TokenPos Scheduler::prepared_of(SeqId from, TokenPos reused) const {
+  const Sequences::Notes& notes = sequences().notes(from);
+  return std::max(0, std::min(notes.prepared_end, reused) - notes.prepared_begin);
+}
+
+// The same, and they are used now.
 TokenPos Scheduler::use_prepared(SeqId from, TokenPos reused) {
+  const TokenPos used = prepared_of(from, reused);
+  if (used == 0) return 0;
   Sequences::Notes& notes = residency_.sequences().notes(from);
-  const TokenPos end = std::min(notes.prepared_end, reused);
-  if (end <= notes.prepared_begin) return 0;
-  const TokenPos used = end - notes.prepared_begin;
-  notes.prepared_begin = end;
+  notes.prepared_begin += used;
   metrics_.background(obs::Prepared::used).Increment(used);
   return used;
 }

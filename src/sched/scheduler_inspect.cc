@@ -37,6 +37,7 @@ Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement)
                 .computed = length - facts.known(),
                 .source = source_of(facts.plan, std::max(0, std::min(in_host, facts.known()) - facts.plan.reused),
                                     std::max(0, facts.known() - std::max(in_host, facts.plan.reused))),
+                .prepared = facts.plan.from ? prepared_of(*facts.plan.from, facts.plan.reused) : 0,
                 .from = {},
                 .reason = miss.reason,
                 .diverged_at = miss.diverged_at,
@@ -46,6 +47,7 @@ Explanation Scheduler::explain(const Tokens& prompt, const Placement& placement)
                 .waits_for_cells = !cells_suffice(length, facts.plan),
                 .cells_needed = length - facts.plan.reused + 1,
                 .nearest = nearest(lookup)};
+  if (e.prepared > 0) e.source = kv::Source::prepared;
   if (facts.plan.from) e.from = residency_.place(*facts.plan.from);
   if (const auto wait = who_computes_more(lookup, facts.known())) {
     e.waits_for = wait->leader;
@@ -141,6 +143,19 @@ std::vector<SessionInfo> Scheduler::sessions(NamespaceId ns, std::size_t count_m
   std::vector<SessionInfo> result;
   for (const SessionTable::Session* session : residency_.sessions().recent(ns, count_max)) {
     result.push_back(describe(*session));
+  }
+  return result;
+}
+
+std::vector<RecentPrompt> Scheduler::recent_prompts(std::size_t count_max, TokenPos tokens_max) {
+  std::vector<RecentPrompt> result;
+  TokenPos tokens = 0;
+  for (const SessionTable::Session& session : residency_.sessions().recent()) {
+    const TokenPos length = session.prompt_tokens;
+    if (result.size() == count_max || tokens + length > tokens_max) break;
+    if (static_cast<TokenPos>(session.last_prompt->size()) < length) continue;
+    tokens += length;
+    result.push_back({session.key, session.last_prompt});
   }
   return result;
 }

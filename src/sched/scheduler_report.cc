@@ -1,6 +1,8 @@
 // What an admission is reported as (spec A13, A14).
 #include <prometheus/counter.h>
 
+#include <algorithm>
+
 #include "obs/log.h"
 #include "sched/scheduler.h"
 
@@ -10,11 +12,14 @@ void Scheduler::report_admission(Active& a, const AdmissionFacts& facts) {
   if (a.started) return;  // after a pause the first admission's counts stand; recomputing shows as `computed`
   if (!a.request.background && facts.plan.from) a.report.prepared = use_prepared(*facts.plan.from, facts.plan.reused);
   Report& report = a.report;
-  report.source = facts.plan.source;
+  const TokenPos own = std::clamp(facts.plan.reused, a.replaced_begin, a.replaced_end) - a.replaced_begin;
+  const TokenPos reused = facts.plan.reused - own;
+  report.computed += own;
+  report.source = reused > 0 ? facts.plan.source : kv::Source::none;
   switch (report.source) {
-    case kv::Source::slot: report.reused_slot = facts.plan.reused; break;
-    case kv::Source::donor: report.reused_donor = facts.plan.reused; break;
-    case kv::Source::pool: report.reused_pool = facts.plan.reused; break;
+    case kv::Source::slot: report.reused_slot = reused; break;
+    case kv::Source::donor: report.reused_donor = reused; break;
+    case kv::Source::pool: report.reused_pool = reused; break;
     default: break;
   }
   if (a.request.background) return;

@@ -55,6 +55,7 @@ class Sequences {
     std::int32_t uses = 0;                  // requests that went on from it or from what it grew out of
     std::uint64_t last_touch = 0;           // grows with every touch()
     TimePoint touched_at{};
+    double rent_from_s = 0;  // CostModel::rent_s() when it became idle or was last shared from
     // Of its tokens, those that background work computed and nobody has used yet.
     TokenPos prepared_begin = 0, prepared_end = 0;
   };

@@ -54,7 +54,8 @@ class SessionTable {
 
   void forget(const kv::SessionKey& key);
 
-  // Most recently used first.
+  // Most recently used first; of all namespaces, or the first `count_max` of one.
+  const std::list<Session>& recent() const { return order_; }
   std::vector<const Session*> recent(NamespaceId ns, std::size_t count_max) const;
 
   std::size_t size() const { return by_key_.size(); }

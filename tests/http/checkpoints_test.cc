@@ -10,8 +10,8 @@ namespace {
 class Checkpoints : public FamilyTest {
  protected:
   void serve_small() {
-    ASSERT_NO_FATAL_FAILURE(
-        serve_family({"-np", "2", "-c", "1024", "--cache-ram", "64MiB", "--cache-disk", dir_.path().string()}));
+    ASSERT_NO_FATAL_FAILURE(serve_family({"-np", "2", "-c", "1024", "--idle-prefill", "off", "--cache-ram", "64MiB",
+                                          "--cache-disk", dir_.path().string()}));
   }
   static int computed(const Json& answer) { return answer["coppice"]["computed"].get<int>(); }
   static int reused(const Json& answer) { return answer["coppice"]["reused"].get<int>(); }

@@ -163,5 +163,24 @@ TEST_F(IdlePrefill, B25_ToolResultsComputeThemselves) {
   EXPECT_NE(content(second).find("Tavley: rain"), std::string::npos) << second;
 }
 
+// What a client expects to send is there when it sends it, and what it does not know yet costs only itself.
+TEST_F(IdlePrefill, B25_WarmedMessagesAreComputedBeforeTheyAreSent) {
+  ASSERT_NO_FATAL_FAILURE(serve_drifting(kQwen3));
+  Json body = {{"messages", messages({system("You know the weather. " + filler(1, 30))})}, {"tools", weather_tools()}};
+  const auto warmed = client().post("/v1/sessions/S/warm", body);
+  EXPECT_EQ(warmed.status, 202) << warmed.body;
+  const auto expected = warmed.json()["to_compute"].get<double>();
+  EXPECT_GT(expected, 100);
+  ASSERT_TRUE(eventually([&] { return background("computed") >= expected; })) << client().get("/metrics").body;
+
+  body["messages"].push_back(user(more_));
+  const Json explained = client().ask("/v1/explain", body);
+  EXPECT_EQ(explained["source"], "prepared") << explained;
+  EXPECT_EQ(explained["prepared"], explained["reused"]);
+  const Json answer = chat(body["messages"]);
+  EXPECT_LE(computed(answer), own(more_) + kAllowed) << answer["coppice"];
+  EXPECT_EQ(answer["coppice"]["source"], "prepared");
+}
+
 }  // namespace
 }  // namespace coppice::http_test

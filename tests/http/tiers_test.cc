@@ -15,9 +15,9 @@ constexpr std::chrono::seconds kLong{60};
 
 class Tiers : public ServerTest {
  protected:
-  // Room for one of the conversations below at a time.
+  // Room for one of the conversations below at a time. What is on disk is read when it is asked for and not before.
   void serve_small(std::vector<std::string> more) {
-    more.insert(more.end(), {"-c", "1024", "-np", "2"});
+    more.insert(more.end(), {"-c", "1024", "-np", "2", "--idle-prefill", "off"});
     serve(more);
   }
   Json ask(const Tokens& prompt, const std::string& session) {
@@ -64,6 +64,25 @@ TEST_F(Tiers, B18_WithoutTiersItIs) {
   ask(one_, "one");
   ask(two_, "two");
   EXPECT_GT(computed(ask(joined(one_, more_), "one")), 300);
+}
+
+// While nobody asks for anything the server reads the last conversations from disk.
+TEST_F(Tiers, B25_TheLastSessionsAreReadAfterAStart) {
+  const std::vector<std::string> flags{"-c", "4096", "-np", "2", "--cache-disk", dir_.path().string()};
+  ASSERT_NO_FATAL_FAILURE(serve(flags));
+  ask(one_, "one");
+  ask(two_, "two");
+  stop();
+  ASSERT_NO_FATAL_FAILURE(serve(flags));
+  const auto in_host = [&](const char* session) {
+    return client().get(std::string("/v1/sessions/") + session).json()["tiers"]["host"].get<TokenPos>();
+  };
+  EXPECT_TRUE(eventually([&] { return in_host("one") == 700 && in_host("two") == 700; }))
+      << client().get("/v1/sessions").body;
+  const Json again = ask(joined(one_, more_), "one");
+  EXPECT_EQ(computed(again), length(more_));
+  EXPECT_EQ(source(again), "host");
+  EXPECT_EQ(again["coppice"]["reason"], nullptr);
 }
 
 TEST_F(Tiers, B20_WarmAfterSigterm) {

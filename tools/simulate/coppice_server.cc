@@ -88,11 +88,7 @@ class Coppice final : public Server {
         tiers_(open(room, policies, clock, metrics_)),
         runner_({.n_cells = room.cells, .n_seqs = kSequences, .n_batch = kStepTokens, .n_vocab = kVocabulary}, costs,
                 clock),
-        scheduler_({.n_slots = room.slots,
-                    .queue_limit = 1U << 20U,
-                    .eviction = policies.cells,
-                    .tier = {.tiers = tiers_.get(), .fingerprint = "simulated"}},
-                   runner_, tokenizer_, clock, metrics_) {}
+        scheduler_(options(room, policies, tiers_.get()), runner_, tokenizer_, clock, metrics_) {}
 
   void submit(Ask ask) override {
     sched::Request request;
@@ -110,6 +106,15 @@ class Coppice final : public Server {
 
  private:
   static constexpr Token kVocabulary = 1 << 20;
+
+  static sched::SchedulerOptions options(const Room& room, const Policies& policies, tier::Tiers* tiers) {
+    sched::SchedulerOptions options{.n_slots = room.slots,
+                                    .queue_limit = 1U << 20U,
+                                    .eviction = policies.cells,
+                                    .tier = {.tiers = tiers, .fingerprint = "simulated"}};
+    if (policies.overtake_limit) options.overtake_limit = *policies.overtake_limit;
+    return options;
+  }
 
   static std::unique_ptr<tier::Tiers> open(const Room& room, const Policies& policies, const Clock& clock,
                                            obs::Metrics& metrics) {

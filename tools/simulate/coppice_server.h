@@ -1,7 +1,9 @@
 // Coppice in the simulation: the real scheduler and tiers, on a runner without a model that moves the clock.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kv/eviction.h"
 #include "simulate/costs.h"
@@ -14,6 +16,7 @@ namespace coppice::simulate {
 struct Policies {
   std::shared_ptr<const kv::EvictionPolicy> cells;
   std::shared_ptr<const tier::BlockEvictionPolicy> host;
+  std::optional<std::int32_t> overtake_limit = {};
 };
 
 // `costs` and `clock` must outlive it.

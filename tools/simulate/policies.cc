@@ -1,6 +1,8 @@
 #include "simulate/policies.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 
 #include "simulate/coppice_server.h"
 #include "simulate/llama_server.h"
@@ -68,6 +70,7 @@ struct Entry {
   std::shared_ptr<const kv::EvictionPolicy> cells;
   std::shared_ptr<const tier::BlockEvictionPolicy> host;
   std::optional<Cells> llama_server = {};
+  std::optional<std::int32_t> overtake_limit = {};
 };
 
 template <class T>
@@ -81,6 +84,14 @@ const std::vector<Entry>& entries() {
       {{"lru", "the same, with the longest unused given up first, on the device and in host memory"},
        make<LruCells>(),
        make<LruHost>()},
+      {.named = {"arrival", "as coppice, requests run in order of arrival"},
+       .cells = {},
+       .host = {},
+       .overtake_limit = 0},
+      {.named = {"shortest", "as coppice, the fewest tokens to compute go first, however often others are overtaken"},
+       .cells = {},
+       .host = {},
+       .overtake_limit = std::numeric_limits<std::int32_t>::max()},
       {{"llama-server", "v0.4.0 as it starts by itself: 4 slots, unified cells"}, nullptr, nullptr, Cells::unified},
       {{"llama-server-np", "v0.4.0 with -np: the slots share the cells out"}, nullptr, nullptr, Cells::split},
       {{"host-lru", "as coppice, host memory gives up the longest unused"}, nullptr, make<LruHost>()},
@@ -114,7 +125,8 @@ bench::Result<MakeServer> make_policy(std::string_view name, const Room& room, c
       return make_llama_server(room, cells, costs, clock, std::move(listener));
     };
   }
-  return [room, policies = Policies{it->cells, it->host}, &costs](ManualClock& clock, Listener listener) {
+  return [room, policies = Policies{it->cells, it->host, it->overtake_limit}, &costs](ManualClock& clock,
+                                                                                      Listener listener) {
     return make_coppice(room, policies, costs, clock, std::move(listener));
   };
 }
