@@ -202,7 +202,14 @@ class Scheduler final : public Inspector {
 
   // scheduler_spill.cc
   void note_step(Duration took);
+  struct Idle {
+    SeqId seq;
+    TokenPos cells = 0;  // that only it holds
+    double rent_s = 0;
+  };
+  std::vector<Idle> idle_sequences(TokenPos tokens) const;
   void spill_idle(TokenPos tokens);
+  void evict_idle(TokenPos tokens);
   void start_rent(SeqId seq) { residency_.sequences().notes(seq).rent_from_s = costs_.rent_s(); }
 
   // scheduler_checkpoints.cc
@@ -229,6 +236,7 @@ class Scheduler final : public Inspector {
   bool make_room(TokenPos cells);
   void pause(Slot& slot);
   void note_evaluated();
+  void begin_prefill(Slot& slot);
   void pin_prefixes(Active& a);
   std::optional<TokenPos> next_pin(const Active& a) const;
   void sample_all();

@@ -8,6 +8,7 @@
 #include <prometheus/counter.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "obs/log.h"
 #include "sched/scheduler.h"
@@ -25,26 +26,42 @@ void Scheduler::note_step(Duration took) {
   costs_.note_rent(n - decoding, decoding > 0);
 }
 
-// Before a request that has `tokens` to compute, so that its cells take the place of those.
-void Scheduler::spill_idle(TokenPos tokens) {
+// For a request that has `tokens` to compute.
+std::vector<Scheduler::Idle> Scheduler::idle_sequences(TokenPos tokens) const {
   const Residency::SeqSet wanted = wanted_sequences();
+  std::vector<Idle> idle;
   for (std::int32_t i = 0; i < sequences().count(); ++i) {
     const SeqId seq{i};
     if (!sequences().in_use(seq) || sequences().leases().held(seq) || wanted.test(static_cast<std::size_t>(i)))
       continue;
     const TokenPos cells = sequences().cells().exclusive(seq);
     if (cells < options_.spill_cells_min) continue;
-    const double rent_s = cells * (costs_.rent_s() - sequences().notes(seq).rent_from_s + costs_.rent_ahead_s(tokens));
-    const bool in_host = rent_s > costs_.restoring_s(cells) && tiering_.on() && tiering_.holds(seq);
-    if (!in_host && rent_s <= costs_.computing_s(cells, sequences().cells().used() - cells)) continue;
-    obs::log_debug("idle sequence given up", "seq={} cells={} for_tokens={} in_host={}", i, cells, tokens, in_host);
-    if (in_host) {
-      metrics_.sequences_spilled.Increment();
-      metrics_.cells_spilled.Increment(cells);
-      residency_.drop(seq);
-    } else {
-      residency_.give_up(seq);
-    }
+    const double per_cell_s = costs_.rent_s() - sequences().notes(seq).rent_from_s + costs_.rent_ahead_s(tokens);
+    idle.push_back({.seq = seq, .cells = cells, .rent_s = cells * per_cell_s});
+  }
+  return idle;
+}
+
+// Before the request's blocks are restored, so that its cells take the place of those.
+void Scheduler::spill_idle(TokenPos tokens) {
+  if (!tiering_.on()) return;
+  for (const Idle& it : idle_sequences(tokens)) {
+    if (it.rent_s <= costs_.restoring_s(it.cells) || !tiering_.holds(it.seq)) continue;
+    metrics_.sequences_spilled.Increment();
+    metrics_.cells_spilled.Increment(it.cells);
+    obs::log_debug("idle sequence spilled", "seq={} cells={} for_tokens={}", it.seq.value, it.cells, tokens);
+    residency_.drop(it.seq);
+  }
+}
+
+// When the request's blocks are restored: host memory gives up its copies of those first, so that what is given up here
+// finds room there. Before the first of its tokens is computed.
+void Scheduler::evict_idle(TokenPos tokens) {
+  for (const Idle& it : idle_sequences(tokens)) {
+    const TokenPos others = sequences().cells().used() - it.cells;
+    if (it.rent_s <= costs_.computing_s(it.cells, others)) continue;
+    obs::log_debug("idle sequence evicted", "seq={} cells={} for_tokens={}", it.seq.value, it.cells, tokens);
+    residency_.give_up(it.seq);
   }
 }
 
