@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <prometheus/counter.h>
+#include <spdlog/spdlog.h>
 
 #include <array>
 #include <cstdlib>
