@@ -61,6 +61,8 @@ function(coppice_layer name)
   list(TRANSFORM ARG_DEPS PREPEND coppice_)
   if(sources)
     add_library(coppice_${name} STATIC ${sources})
+    # Not more than that: two compilers at once are to fit into 2 GB, and the largest layer is to keep all cores busy.
+    set_target_properties(coppice_${name} PROPERTIES UNITY_BUILD_BATCH_SIZE 20)
     target_link_libraries(coppice_${name} PUBLIC coppice_flags ${ARG_DEPS} ${ARG_LIBS} PRIVATE ${ARG_PRIVATE_LIBS})
   else()
     add_library(coppice_${name} INTERFACE)

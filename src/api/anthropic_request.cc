@@ -16,7 +16,7 @@
 namespace coppice::api {
 namespace {
 
-constexpr std::int64_t kInt32Max = std::numeric_limits<std::int32_t>::max();
+constexpr std::int64_t kTokenCountMax = std::numeric_limits<std::int32_t>::max();
 
 // Fields that have another form in a chat, and those of a chat that would ask for what a message has no room for.
 constexpr std::string_view kNotPassedOn[] = {"system",
@@ -96,7 +96,7 @@ Result<void> read_thinking(const Json& body, Json& chat) {
   if (!thinking->is_object()) return wrong_field("thinking", "must be an object");
   FieldReader in(*thinking, "thinking.");
   const std::string type = in.string("type", kWordBytesMax);
-  const auto budget = in.integer("budget_tokens", 0, kInt32Max);
+  const auto budget = in.integer("budget_tokens", 0, kTokenCountMax);
   if (type == "enabled" || type == "adaptive") {
     chat["enable_thinking"] = true;
     if (budget) chat["reasoning_budget_tokens"] = *budget;
@@ -150,7 +150,7 @@ Result<void> read_stops(const Json& body, Json& chat) {
 
 Result<Json> anthropic_to_chat(const Json& body, AnthropicCall call) {
   FieldReader in(body);
-  const auto max_tokens = in.integer("max_tokens", 1, kInt32Max);
+  const auto max_tokens = in.integer("max_tokens", 1, kTokenCountMax);
   if (call == AnthropicCall::create && !max_tokens) in.fail("max_tokens", "is required");
   if (in.error()) return std::unexpected(*in.error());
 

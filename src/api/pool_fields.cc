@@ -15,10 +15,10 @@
 namespace coppice::api {
 namespace {
 
-constexpr double kTtlMaxS = 1e9;  // some 30 years; keeps microseconds far from overflow
+constexpr double kPoolTtlMaxS = 1e9;  // some 30 years; keeps microseconds far from overflow
 
 Duration read_ttl(FieldReader& in) {
-  const double ttl_s = in.number("ttl", 0, kTtlMaxS).value_or(0);
+  const double ttl_s = in.number("ttl", 0, kPoolTtlMaxS).value_or(0);
   // Rounded up: 0 would mean for ever.
   return std::chrono::ceil<Duration>(std::chrono::duration<double>(ttl_s));
 }

@@ -13,7 +13,7 @@ namespace coppice::engine {
 namespace {
 
 constexpr llama_state_seq_flags kWhole = 0, kRest = LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY;
-constexpr std::size_t kHeadBytes = 8;  // a magic number and the sequence's id, before all else
+constexpr std::size_t kRestHeadBytes = 8;  // a magic number and the sequence's id, before all else
 
 // Before the two parts of a checkpoint, and before cells where the two are told apart.
 struct PartSizes {
@@ -97,15 +97,15 @@ std::vector<std::byte> LlamaRanges::save_parts(llama_seq_id seq, TokenPos begin,
   // A recurrent state can be large; taken out before, it is not written only to be cut off. (A window stays.)
   if (!read(kScratch, empty_rest_, kRest)) return {};
   const std::size_t whole = size(kWhole), rest = size(kRest);
-  if (rest < kHeadBytes || whole < rest || empty_rest_.size() < kHeadBytes) return {};
-  const std::size_t cells_end = sizeof sizes + whole - (rest - kHeadBytes);
-  sizes.cells = cells_end - sizeof sizes + empty_rest_.size() - kHeadBytes;
+  if (rest < kRestHeadBytes || whole < rest || empty_rest_.size() < kRestHeadBytes) return {};
+  const std::size_t cells_end = sizeof sizes + whole - (rest - kRestHeadBytes);
+  sizes.cells = cells_end - sizeof sizes + empty_rest_.size() - kRestHeadBytes;
   const std::size_t total = sizeof sizes + sizes.cells + sizes.state;
   std::vector<std::byte> bytes = take_buffer(std::max(sizeof sizes + whole, total));
   const std::span<std::byte> all(bytes);
   std::memcpy(bytes.data(), &sizes, sizeof sizes);
   if (!write(all.subspan(sizeof sizes, whole), kWhole)) return {};
-  std::ranges::copy(std::span(empty_rest_).subspan(kHeadBytes), all.subspan(cells_end).begin());
+  std::ranges::copy(std::span(empty_rest_).subspan(kRestHeadBytes), all.subspan(cells_end).begin());
   if (kind == SaveKind::checkpoint) {
     take(seq, state_begin, end);
     if (!write(all.subspan(sizeof sizes + sizes.cells, sizes.state), kRest)) return {};
