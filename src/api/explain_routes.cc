@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/any_draft.h"
+#include "api/json_text.h"
 #include "api/place_json.h"
 
 namespace coppice::api {
@@ -20,8 +21,6 @@ std::string_view name_of(kv::SlotRule rule) {
   }
   return "";
 }
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json nearest_json(const std::optional<sched::Nearest>& nearest) {
   if (!nearest) return nullptr;

@@ -29,4 +29,7 @@ inline constexpr std::string_view kSsePing = ": ping\n\n";
 
 bool is_utf8(std::string_view text);
 
+// Where an empty text means that there is none.
+inline Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 }  // namespace coppice::api

@@ -1,12 +1,11 @@
 #include "api/report_json.h"
 
+#include "api/json_text.h"
 #include "base/clock.h"
 #include "base/json.h"
 
 namespace coppice::api {
 namespace {
-
-Json text_or_null(std::string_view text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 double per_token_ms(double ms, TokenPos n) { return n > 0 ? ms / n : 0.0; }
 double per_second(double ms, TokenPos n) { return ms > 0 ? n * 1000.0 / ms : 0.0; }
