@@ -152,6 +152,7 @@ DecodeStatus FakeRunner::decode(std::span<const BatchItem> batch) {
 }
 
 std::vector<std::byte> FakeRunner::save(SeqId id, TokenPos begin, TokenPos end, SaveKind kind) {
+  if (on_save) on_save();
   assert(0 <= begin && begin < end && end <= length(id));
   std::vector<std::byte> bytes;
   const auto put = [&](std::uint64_t value) {

@@ -61,6 +61,7 @@ class FakeRunner final : public Runner {
   void fail_next_decode(DecodeStatus status) { fail_next_ = status; }
   void refuse_next_restore() { refuse_next_restore_ = true; }
   std::function<void(std::span<const BatchItem>)> on_decode;  // sees every batch before it runs
+  std::function<void()> on_save;                              // before anything is saved
 
   // The `count` tokens that follow `prompt`, computed without any reuse; ends early after kEndOfGeneration.
   static Tokens generate(const FakeRunnerOptions& options, const Tokens& prompt, std::size_t count);

@@ -41,6 +41,8 @@ void CostModel::note_restored_cells(TokenPos tokens, Duration took) {
   if (tokens >= kTokensMin) average(restore_s_, to_s(took) / tokens);
 }
 
+void CostModel::note_saved(TokenPos tokens, Duration took) { average(save_s_, to_s(took) / tokens); }
+
 void CostModel::note_restored_state(TokenPos tokens, Duration took) {
   average(state_s_, std::max(0.0, to_s(took) - restore_s_ * tokens));
 }

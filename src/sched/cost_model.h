@@ -28,10 +28,12 @@ class CostModel {
   // Of the block that was restored, though maybe only a part of it was kept.
   void note_restored_cells(TokenPos tokens, Duration took);
   void note_restored_state(TokenPos tokens, Duration took);  // with these cells
+  void note_saved(TokenPos tokens, Duration took);           // a full block
 
   // Seconds. `cells`: in use meanwhile.
   double computing_s(TokenPos tokens, TokenPos cells) const;
   double restoring_s(TokenPos tokens) const { return restore_s_ * tokens + state_s_; }
+  double saving_s(TokenPos tokens) const { return save_s_ * tokens; }
 
   // Whether restoring blocks of `restored` tokens is faster than computing `gain` tokens.
   bool worth_restoring(TokenPos gain, TokenPos restored, TokenPos cells) const;
@@ -56,9 +58,9 @@ class CostModel {
     double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0;
   };
 
-  Line prefill_;                                            // seconds per token, by cells
-  Line decode_;                                             // seconds per step, by cells
-  double answer_tokens_ = 0, restore_s_ = 0, state_s_ = 0;  // moving averages; 0: nothing seen
+  Line prefill_;                                                         // seconds per token, by cells
+  Line decode_;                                                          // seconds per step, by cells
+  double answer_tokens_ = 0, save_s_ = 0, restore_s_ = 0, state_s_ = 0;  // moving averages; 0: nothing seen
   double rent_s_ = 0;
 };
 

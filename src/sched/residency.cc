@@ -137,12 +137,6 @@ void Residency::drop(SeqId seq) {
   sequences_.clear(seq);
 }
 
-void Residency::give_up(SeqId seq) {
-  metrics_.sequences_evicted.Increment();
-  if (on_loss_) on_loss_(seq, 0);
-  drop(seq);
-}
-
 void Residency::set_session(SeqId seq, const std::optional<kv::SessionKey>& session) {
   auto& mark = sequences_.notes(seq).session;
   if (mark == session) return;
@@ -168,14 +162,15 @@ bool Residency::evict_one(kv::Shortage shortage, TokenPos cells, const SeqSet& w
   }
   const auto victim = kv::choose_victim(choices, shortage, *policy_);
   if (!victim) return false;
-  if (shortage != kv::Shortage::cells || !sequences_.can_trim(*victim, cells)) {
-    give_up(*victim);
-    return true;
-  }
   metrics_.sequences_evicted.Increment();
-  if (on_loss_) on_loss_(*victim, sequences_.length_after_trim(*victim, cells));
-  sequences_.trim(*victim, cells);
-  if (is_parked(*victim)) settle_unowned(*victim);
+  const bool end_alone = shortage == kv::Shortage::cells && sequences_.can_trim(*victim, cells);
+  if (on_loss_) on_loss_(*victim, end_alone ? sequences_.length_after_trim(*victim, cells) : 0);
+  if (end_alone) {
+    sequences_.trim(*victim, cells);
+    if (is_parked(*victim)) settle_unowned(*victim);
+  } else {
+    drop(*victim);
+  }
   return true;
 }
 

@@ -90,8 +90,6 @@ class Residency {
 
   // Ends the sequence, whatever it is. REQUIRES: no lease on it.
   void drop(SeqId seq);
-  // The same, after what is not saved of it was.
-  void give_up(SeqId seq);
 
   // A label for people and for eviction: whose request runs in it.
   void set_session(SeqId seq, const std::optional<kv::SessionKey>& session);

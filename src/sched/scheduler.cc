@@ -33,10 +33,7 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
                   .pools_max = options.pools_max,
                   .eviction = options.eviction,
                   .on_forgotten = [this](const kv::SessionKey& key) { session_keeper_.forget(key); },
-                  .on_loss =
-                      [this](SeqId seq, TokenPos left) {
-                        tiering_.keep_now(seq, left, running() > 1 ? kSaveAtOnce : Duration::max());
-                      }},
+                  .on_loss = [this](SeqId seq, TokenPos left) { tiering_.keep_now(seq, left, save_at_once()); }},
                  runner, clock, metrics),
       costs_(options.spill_spread_min),
       tiering_(options.tier, residency_.sequences(), runner, costs_, clock, metrics),
@@ -56,6 +53,8 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
 }
 
 Scheduler::~Scheduler() = default;
+
+Duration Scheduler::save_at_once() const { return running() > 1 ? kSaveAtOnce : Duration::max(); }
 
 Result<void> Scheduler::check(const Request& request) const {
   const auto known = [&](SlotId id) { return id.value >= 0 && id.value < options_.n_slots; };
@@ -158,7 +157,7 @@ void Scheduler::unpin_expired() {
 bool Scheduler::step() {
   unpin_expired();
   const std::size_t waiting = queue_.size();
-  const bool saved = tiering_.work();
+  const bool saved = tiering_.work(running() > 0);
   admit();
   if (running() == 0 && queue_.empty()) begin_background();
   if (running() == 0) return saved;

@@ -57,9 +57,9 @@ struct SchedulerOptions {
   TokenPos checkpoint_tokens = 4096;
   // A checkpoint costs its bytes, and often a step of its own: not for fewer tokens than these.
   TokenPos checkpoint_tokens_min = 64;
-  // Idle sequences are given up if they have so many cells of their own, and it pays (spec B19); see
+  // Idle sequences are left to host memory if they have so many cells of their own, and it pays (spec B19); see
   // scheduler_spill.cc.
-  TokenPos spill_cells_min = 1024;
+  TokenPos spill_cells_min = 256;
   double spill_spread_min = 256;
   // A disk that has read nothing for so long hangs: who waits for it goes on with what there is.
   Duration disk_wait_max = std::chrono::seconds(10);
@@ -88,7 +88,7 @@ class Scheduler final : public Inspector {
   bool step();
 
   // The part of a step that saves to the tiers, alone. Whether there was anything to save.
-  bool save_some() { return tiering_.work(); }
+  bool save_some() { return tiering_.work(false); }
 
   // Called in the middle of a step when others may look: after requests were admitted, and before each on_finished,
   // when everything that the request changed is in place. Who hears of an end and then asks for the state finds the one
@@ -207,9 +207,9 @@ class Scheduler final : public Inspector {
     TokenPos cells = 0;  // that only it holds
     double rent_s = 0;
   };
+  Duration save_at_once() const;
   std::vector<Idle> idle_sequences(TokenPos tokens) const;
   void spill_idle(TokenPos tokens);
-  void evict_idle(TokenPos tokens);
   void start_rent(SeqId seq) { residency_.sequences().notes(seq).rent_from_s = costs_.rent_s(); }
 
   // scheduler_checkpoints.cc
@@ -236,7 +236,6 @@ class Scheduler final : public Inspector {
   bool make_room(TokenPos cells);
   void pause(Slot& slot);
   void note_evaluated();
-  void begin_prefill(Slot& slot);
   void pin_prefixes(Active& a);
   std::optional<TokenPos> next_pin(const Active& a) const;
   void sample_all();

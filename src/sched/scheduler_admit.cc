@@ -222,9 +222,8 @@ void Scheduler::start(std::unique_ptr<Active> a, Slot& s, const AdmissionFacts& 
     a->request.sink->on_progress({a->input_length(), a->report.reused(), a->report.reused(), Duration{0}});
   }
   s.active = std::move(a);
-  const TokenPos missing = s.active->input_length() - facts.known();
-  if (!background) spill_idle(missing);
-  if (s.active->phase == Phase::prefilling) begin_prefill(s);
+  if (s.active->phase == Phase::prefilling) pin_prefixes(*s.active);
+  if (!background) spill_idle(s.active->input_length() - facts.known());
 }
 
 // What waiting requests will start from: given up last.

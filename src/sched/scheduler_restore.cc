@@ -171,7 +171,7 @@ void Scheduler::end_restoring(Slot& s) {
   a.restored = clock_.now();
   a.report.restore += a.restored - a.admitted;
   retry_ = true;
-  begin_prefill(s);
+  pin_prefixes(a);
   if (a.report.pauses > 0) return;
   const Report& report = a.report;
   const TokenPos in_cells = report.reused_slot + report.reused_donor + report.reused_pool;

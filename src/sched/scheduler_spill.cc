@@ -1,10 +1,8 @@
 // What idle sequences cost (spec B19): their cells make every step slower, whoever's turn it is. That is their rent,
-// and it is added up from when they were used last. A sequence whose rent comes to more than having it again would cost
-// is given up: whoever does so never pays more than twice what somebody would who knew when it is asked for again (the
-// argument of ski rental), and nothing has to be guessed about that.
-//
-//   host memory has all of it   having it again is restoring it; it is spilled
-//   it has not                  having it again is computing it; it is saved as far as there is room, and evicted
+// and it is added up from when they were used last. A sequence that can be had again from host memory is let go when
+// its rent comes to more than bringing it back costs, and saving it if it is not there yet: whoever does so never pays
+// more than twice what somebody would who knew when it is asked for again (the argument of ski rental), and nothing has
+// to be guessed about that. What host memory has no room for stays.
 #include <prometheus/counter.h>
 
 #include <algorithm>
@@ -14,7 +12,6 @@
 #include "sched/scheduler.h"
 
 namespace coppice::sched {
-
 // A step that does both is some of each, and says nothing about either.
 void Scheduler::note_step(Duration took) {
   const auto decoding = static_cast<TokenPos>(
@@ -46,22 +43,15 @@ std::vector<Scheduler::Idle> Scheduler::idle_sequences(TokenPos tokens) const {
 void Scheduler::spill_idle(TokenPos tokens) {
   if (!tiering_.on()) return;
   for (const Idle& it : idle_sequences(tokens)) {
-    if (it.rent_s <= costs_.restoring_s(it.cells) || !tiering_.holds(it.seq)) continue;
+    const double restoring_s = costs_.restoring_s(it.cells);
+    if (it.rent_s <= restoring_s) continue;
+    if (!tiering_.holds(it.seq) &&
+        (it.rent_s <= restoring_s + costs_.saving_s(it.cells) || !tiering_.bring_to_host(it.seq, save_at_once())))
+      continue;
     metrics_.sequences_spilled.Increment();
     metrics_.cells_spilled.Increment(it.cells);
     obs::log_debug("idle sequence spilled", "seq={} cells={} for_tokens={}", it.seq.value, it.cells, tokens);
     residency_.drop(it.seq);
-  }
-}
-
-// When the request's blocks are restored: host memory gives up its copies of those first, so that what is given up here
-// finds room there. Before the first of its tokens is computed.
-void Scheduler::evict_idle(TokenPos tokens) {
-  for (const Idle& it : idle_sequences(tokens)) {
-    const TokenPos others = sequences().cells().used() - it.cells;
-    if (it.rent_s <= costs_.computing_s(it.cells, others)) continue;
-    obs::log_debug("idle sequence evicted", "seq={} cells={} for_tokens={}", it.seq.value, it.cells, tokens);
-    residency_.give_up(it.seq);
   }
 }
 

@@ -127,12 +127,6 @@ void Scheduler::pause(Slot& s) {
   enqueue(std::move(a));
 }
 
-// All that can be had without computing is in its cells.
-void Scheduler::begin_prefill(Slot& s) {
-  pin_prefixes(*s.active);
-  if (!s.active->request.background) evict_idle(s.active->input_length() - held(s));
-}
-
 void Scheduler::note_evaluated() {
   TokenPos computed = 0;
   for (const engine::BatchItem& item : batch_) {

@@ -7,7 +7,9 @@
 //   steps     prepare()   whether the next block is there; blocks that are in the cells make room for the next ones
 //             restore()   one block after the other into the request's sequence
 //   on a way  checkpoint()  where cells are not enough to go on from: the state at a position, now or never
-//   as it fills and at its ends   keep()   blocks that are not saved yet are, a few per step, while there is room
+//   as it fills and at its ends   keep()   blocks that are not saved yet are, a few per step, while there is room, and
+//   in a
+//                         small part of the time while requests run
 //   eviction  keep_now()  what was not saved yet, before it is lost
 //
 // Full blocks that stand in cells are known to the tiers by name (cell_blocks.h). Host memory that is full leaves them
@@ -114,6 +116,8 @@ class Tiering {
   // Before the sequence loses all but its first `length` tokens: what is not saved of the rest, at once, for so long at
   // most, but a few blocks in any case.
   void keep_now(SeqId seq, TokenPos length, Duration limit);
+  // Has all of the sequence in host memory, if there is room for what is missing; whether it is there now.
+  bool bring_to_host(SeqId seq, Duration limit);
   // Saves the state behind the sequence's first `at` tokens at once: later it is not there any more. The cells before
   // it follow behind. REQUIRES: has_checkpoints(); the sequence is in the tree and can be resumed there.
   void checkpoint(SeqId seq, TokenPos at, bool durable);
@@ -122,8 +126,9 @@ class Tiering {
   void record_pool(NamespaceId ns, const std::string& name, Tokens tokens);
   void forget_pool(NamespaceId ns, const std::string& name);
 
-  // One piece of what is to be saved. Whether there was any.
-  bool work();
+  // One piece of what is to be saved. Whether there was any that could be done now: while requests run, `busy`, saving
+  // takes a small part of the time only.
+  bool work(bool busy);
   bool has_work() const { return on() && !jobs_.empty(); }
   bool busy() const { return on() && (!jobs_.empty() || !flushes_.empty()); }
 
@@ -161,6 +166,7 @@ class Tiering {
   Job job_of(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos begin, TokenPos length) const;
   Job job_at_once(SeqId seq, TokenPos begin, TokenPos length) const;
   bool advance(Job& job);
+  bool run(Job job, Duration limit);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;
   void check_flushes();
@@ -177,6 +183,7 @@ class Tiering {
   std::optional<CellBlocks> cell_blocks_;                           // while on
   mutable std::unordered_map<std::uint64_t, tier::BlockId> roots_;  // by namespace
   std::deque<Job> jobs_;
+  TimePoint unsaved_since_{};  // while requests run: nothing was saved since then, or nobody ran
   tier::Stalls stalls_;
   std::uint64_t blocks_saved_ = 0;
   std::uint64_t jobs_begun_ = 0, jobs_ended_ = 0;

@@ -14,9 +14,11 @@ namespace {
 
 // Jobs that wait. Each is one end of a prompt or a turn; with more, saving cannot keep up, and the oldest are given up.
 constexpr std::size_t kJobsMax = 256;
-// What one step saves behind: one block, and more of them only while that takes next to no time.
+// What one step saves behind while nobody waits: one block, and more of them only while that takes next to no time.
 constexpr int kBlocksAtOnce = 4;
 constexpr std::chrono::milliseconds kSaveAtOnce{2};
+// While requests run: of the time that passes, one part in so many.
+constexpr int kSaveShare = 16;
 // Blocks that one call looks at without saving any: comparing costs a hash of their tokens.
 constexpr int kKnownBlocksAtOnce = 128;
 
@@ -111,7 +113,9 @@ Tiering::Saved Tiering::save_block(const Job& job, TokenPos end, const tier::Blo
   tier::Payload state = tier::make_payload(
       runner_.save(*seq, job.next, end,
                    kind == tier::BlockKind::checkpoint ? engine::SaveKind::checkpoint : engine::SaveKind::cells));
-  metrics_.tier_save_seconds.Observe(to_s(clock_.now() - began));
+  const Duration took = clock_.now() - began;
+  metrics_.tier_save_seconds.Observe(to_s(took));
+  if (kind == tier::BlockKind::cells && end - job.next == block_tokens_) costs_.note_saved(end - job.next, took);
   if (state->empty()) return Saved::failed;
   tier::Block block{.id = id,
                     .parent = job.parent,
@@ -163,30 +167,47 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   if (durable) keep(seq, job.tokens, at, true, true);
 }
 
-void Tiering::keep_now(SeqId seq, TokenPos length, Duration limit) {
-  if (!on() || !sequences_.tree().contains(seq)) return;
+// Whether it came to the job's end, saved or not.
+bool Tiering::run(Job job, Duration limit) {
   const Stall stall(clock_, stalls_.save_worst);
-  Job job = job_at_once(seq, length, sequences_.length(seq));
-  job.durable = sequences_.notes(seq).session.has_value();
   const TimePoint began = clock_.now();
   for (int i = 0; i < kBlocksAtOnce || clock_.now() - began <= limit; ++i) {
-    if (!advance(job)) return;
+    if (!advance(job)) return true;
   }
-  metrics_.tier_unsaved.Increment();
+  return false;
 }
 
-bool Tiering::work() {
+void Tiering::keep_now(SeqId seq, TokenPos length, Duration limit) {
+  if (!on() || !sequences_.tree().contains(seq)) return;
+  Job job = job_at_once(seq, length, sequences_.length(seq));
+  job.durable = sequences_.notes(seq).session.has_value();
+  if (!run(std::move(job), limit)) metrics_.tier_unsaved.Increment();
+}
+
+bool Tiering::bring_to_host(SeqId seq, Duration limit) {
+  if (!on() || !sequences_.tree().contains(seq)) return false;
+  Job job = job_at_once(seq, 0, sequences_.length(seq));
+  job.room = tier::Tiers::Room::as_is;
+  run(std::move(job), limit);
+  return holds(seq);
+}
+
+bool Tiering::work(bool busy) {
   if (!on()) return false;
   tiers_->poll();
   check_flushes();
-  if (jobs_.empty()) return false;
-  const Stall stall(clock_, stalls_.save_worst);
   const TimePoint began = clock_.now();
-  for (int i = 0; i < kBlocksAtOnce && !jobs_.empty() && clock_.now() - began <= kSaveAtOnce; ++i) {
+  if (!busy) unsaved_since_ = began;
+  if (jobs_.empty()) return false;
+  const double earned_s = to_s(began - unsaved_since_) / (kSaveShare - 1);
+  if (busy && earned_s < costs_.saving_s(block_tokens_)) return false;
+  const Stall stall(clock_, stalls_.save_worst);
+  for (int i = 0; i < (busy ? 1 : kBlocksAtOnce) && !jobs_.empty() && clock_.now() - began <= kSaveAtOnce; ++i) {
     if (advance(jobs_.front())) continue;
     jobs_.pop_front();
     ++jobs_ended_;
   }
+  unsaved_since_ = clock_.now();
   return true;
 }
 

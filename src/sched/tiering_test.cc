@@ -36,6 +36,24 @@ TEST(Tiering, B20_WhatATurnLeftUnsavedIsSavedBeforeTheNextRequestTakesItsCells) 
   EXPECT_EQ(t.ask(t.world.next_turn(one, 2, tokens_of(3, 5))).computed, 5 + 1);
 }
 
+// Whoever reads an answer as it comes does not wait for what is saved behind it.
+TEST(Tiering, B20_WhileAnAnswerRunsSavingTakesASixteenthOfTheTime) {
+  TieredWorld t({}, 1U << 20U, 400);
+  t.world.runner.on_decode = [&](auto) { t.world.clock.advance(std::chrono::milliseconds(1)); };
+  Duration saving{0};
+  t.world.runner.on_save = [&] {
+    saving += std::chrono::milliseconds(1);
+    t.world.clock.advance(std::chrono::milliseconds(1));
+  };
+  const auto answer = t.world.submit(tokens_of(1, 150), {.session = "one"}, 96);
+  while (!answer->finished) t.world.scheduler.step();
+  const Duration all = t.world.clock.now().time_since_epoch();
+  EXPECT_GT(saving, Duration{0});
+  EXPECT_LE(saving, (all - saving) / 15 + std::chrono::milliseconds(1)) << "the first is saved to see what it costs";
+  t.settle();
+  EXPECT_EQ(t.tiers->stats().host.blocks, 16U) << "the rest of 245 tokens' when nobody waits";
+}
+
 TEST(Tiering, B20_OnlyThePartThatCellsDoNotHoldIsRestored) {
   TieredWorld t;
   const Tokens base = tokens_of(1, 100);
