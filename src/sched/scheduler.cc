@@ -17,7 +17,7 @@ namespace {
 // How long what an evicted sequence loses is saved while other requests wait for the step's end; some blocks at least.
 // With nobody else running all is: whoever needs the room waits less for that than somebody would for computing it
 // again.
-constexpr std::chrono::milliseconds kSaveAtOnce{20};
+constexpr std::chrono::milliseconds kEvictedSavedFor{20};
 
 }  // namespace
 
@@ -54,7 +54,7 @@ Scheduler::Scheduler(SchedulerOptions options, engine::Runner& runner, const eng
 
 Scheduler::~Scheduler() = default;
 
-Duration Scheduler::save_at_once() const { return running() > 1 ? kSaveAtOnce : Duration::max(); }
+Duration Scheduler::save_at_once() const { return running() > 1 ? kEvictedSavedFor : Duration::max(); }
 
 Result<void> Scheduler::check(const Request& request) const {
   const auto known = [&](SlotId id) { return id.value >= 0 && id.value < options_.n_slots; };

@@ -202,13 +202,6 @@ class Scheduler final : public Inspector {
 
   // scheduler_spill.cc
   void note_step(Duration took);
-  struct Idle {
-    SeqId seq;
-    TokenPos cells = 0;  // that only it holds
-    double rent_s = 0;
-  };
-  Duration save_at_once() const;
-  std::vector<Idle> idle_sequences(TokenPos tokens) const;
   void spill_idle(TokenPos tokens);
   void start_rent(SeqId seq) { residency_.sequences().notes(seq).rent_from_s = costs_.rent_s(); }
 
@@ -230,6 +223,7 @@ class Scheduler final : public Inspector {
 
   // scheduler_step.cc
   bool build_batch();
+  TokenPos count_decoding() const;
   void add_prefill();
   PrefillNeed prefill_need(const Slot& slot) const;
   void append_prefill(const Slot& slot, TokenPos count);
@@ -256,6 +250,7 @@ class Scheduler final : public Inspector {
   void deliver(std::unique_ptr<Active> a, StopKind stop, TextDelta tail);
   void end_early(std::unique_ptr<Active> a, const Error& error);
   std::unique_ptr<Active> release(Slot& slot);
+  Duration save_at_once() const;
   void take_place_of(RequestId old, Active& a);
   void enqueue(std::unique_ptr<Active> a);
   void publish_gauges();

@@ -55,9 +55,10 @@ void Scheduler::admit() {
 // All that wait. What is known of a prompt is looked up only if they are to be `tried`, and there is a choice; and only
 // of the first ones, as each costs a comparison of all of its tokens.
 std::vector<Active*> Scheduler::admission_order(bool tried) const {
+  const std::size_t compared = tried && options_.overtake_limit > 0 && queue_.size() > 1 ? kComparedMax : 0;
   std::vector<Waiting> waiting;
   for (const auto& a : queue_) {
-    const bool look = tried && options_.overtake_limit > 0 && queue_.size() > 1 && waiting.size() < kComparedMax;
+    const bool look = waiting.size() < compared;
     waiting.push_back({.to_compute = look ? tokens_to_compute(*a) : std::numeric_limits<TokenPos>::max(),
                        .overtaken = a->overtaken,
                        .waits_for_cells = a->waits_for_cells});

@@ -5,17 +5,14 @@
 // to be guessed about that. What host memory has no room for stays.
 #include <prometheus/counter.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "obs/log.h"
 #include "sched/scheduler.h"
 
 namespace coppice::sched {
+
 // A step that does both is some of each, and says nothing about either.
 void Scheduler::note_step(Duration took) {
-  const auto decoding = static_cast<TokenPos>(
-      std::ranges::count_if(slots_, [](const Slot& s) { return s.active && s.active->phase == Phase::decoding; }));
+  const TokenPos decoding = count_decoding();
   const auto n = static_cast<TokenPos>(batch_.size());
   const TokenPos cells = sequences().cells().used();
   if (decoding == 0) costs_.note_prefill(n, cells, took);
@@ -23,35 +20,27 @@ void Scheduler::note_step(Duration took) {
   costs_.note_rent(n - decoding, decoding > 0);
 }
 
-// For a request that has `tokens` to compute.
-std::vector<Scheduler::Idle> Scheduler::idle_sequences(TokenPos tokens) const {
+// For a request that has `tokens` to compute, before its blocks are restored, so that its cells take the place of
+// those.
+void Scheduler::spill_idle(TokenPos tokens) {
+  if (!tiering_.on()) return;
   const Residency::SeqSet wanted = wanted_sequences();
-  std::vector<Idle> idle;
   for (std::int32_t i = 0; i < sequences().count(); ++i) {
     const SeqId seq{i};
     if (!sequences().in_use(seq) || sequences().leases().held(seq) || wanted.test(static_cast<std::size_t>(i)))
       continue;
     const TokenPos cells = sequences().cells().exclusive(seq);
     if (cells < options_.spill_cells_min) continue;
-    const double per_cell_s = costs_.rent_s() - sequences().notes(seq).rent_from_s + costs_.rent_ahead_s(tokens);
-    idle.push_back({.seq = seq, .cells = cells, .rent_s = cells * per_cell_s});
-  }
-  return idle;
-}
-
-// Before the request's blocks are restored, so that its cells take the place of those.
-void Scheduler::spill_idle(TokenPos tokens) {
-  if (!tiering_.on()) return;
-  for (const Idle& it : idle_sequences(tokens)) {
-    const double restoring_s = costs_.restoring_s(it.cells);
-    if (it.rent_s <= restoring_s) continue;
-    if (!tiering_.holds(it.seq) &&
-        (it.rent_s <= restoring_s + costs_.saving_s(it.cells) || !tiering_.bring_to_host(it.seq, save_at_once())))
+    const double rent_s = cells * (costs_.rent_s() - sequences().notes(seq).rent_from_s + costs_.rent_ahead_s(tokens));
+    const double restoring_s = costs_.restoring_s(cells);
+    if (rent_s <= restoring_s) continue;
+    if (!tiering_.holds(seq) &&
+        (rent_s <= restoring_s + costs_.saving_s(cells) || !tiering_.bring_to_host(seq, save_at_once())))
       continue;
     metrics_.sequences_spilled.Increment();
-    metrics_.cells_spilled.Increment(it.cells);
-    obs::log_debug("idle sequence spilled", "seq={} cells={} for_tokens={}", it.seq.value, it.cells, tokens);
-    residency_.drop(it.seq);
+    metrics_.cells_spilled.Increment(cells);
+    obs::log_debug("idle sequence spilled", "seq={} cells={} for_tokens={}", i, cells, tokens);
+    residency_.drop(seq);
   }
 }
 

@@ -15,10 +15,6 @@ namespace coppice::sched {
 bool Scheduler::build_batch() {
   batch_.clear();
   picks_.clear();
-  const auto count_decoding = [&] {
-    return static_cast<TokenPos>(std::count_if(
-        slots_.begin(), slots_.end(), [](const Slot& s) { return s.active && s.active->phase == Phase::decoding; }));
-  };
   // Pausing a request to make room changes who is decoding, hence the loop.
   while (sequences().free_cells() < count_decoding()) {
     if (!make_room(count_decoding())) return false;
@@ -37,6 +33,11 @@ bool Scheduler::build_batch() {
   // Only prefilling requests, and none of them can go on: the youngest gives its cells to the others.
   make_room(1);
   return false;
+}
+
+TokenPos Scheduler::count_decoding() const {
+  return static_cast<TokenPos>(
+      std::ranges::count_if(slots_, [](const Slot& s) { return s.active && s.active->phase == Phase::decoding; }));
 }
 
 void Scheduler::add_prefill() {

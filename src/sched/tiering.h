@@ -7,9 +7,9 @@
 //   steps     prepare()   whether the next block is there; blocks that are in the cells make room for the next ones
 //             restore()   one block after the other into the request's sequence
 //   on a way  checkpoint()  where cells are not enough to go on from: the state at a position, now or never
-//   as it fills and at its ends   keep()   blocks that are not saved yet are, a few per step, while there is room, and
-//   in a
-//                         small part of the time while requests run
+//   as it fills and at its ends   keep()   blocks that are not saved yet are, a few per step, while there is room;
+//   while
+//                         requests run, in a small part of the time
 //   eviction  keep_now()  what was not saved yet, before it is lost
 //
 // Full blocks that stand in cells are known to the tiers by name (cell_blocks.h). Host memory that is full leaves them
@@ -166,7 +166,7 @@ class Tiering {
   Job job_of(SeqId seq, std::shared_ptr<const Tokens> tokens, TokenPos begin, TokenPos length) const;
   Job job_at_once(SeqId seq, TokenPos begin, TokenPos length) const;
   bool advance(Job& job);
-  bool run(Job job, Duration limit);
+  bool run(Job& job, Duration limit);
   Saved save_block(const Job& job, TokenPos end, const tier::BlockId& id);
   std::optional<SeqId> holder(NamespaceId ns, const Tokens& tokens, TokenPos end, tier::BlockKind kind) const;
   void check_flushes();

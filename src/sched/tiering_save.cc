@@ -161,14 +161,13 @@ void Tiering::checkpoint(SeqId seq, TokenPos at, bool durable) {
   assert(has_checkpoints());
   const Stall stall(clock_, stalls_.save_worst);
   Job job = job_at_once(seq, at - 1, at);
-  while (advance(job)) {
-  }
+  run(job, Duration::max());
   tiers_->thin_checkpoints(root(job.ns), job.all());
   if (durable) keep(seq, job.tokens, at, true, true);
 }
 
 // Whether it came to the job's end, saved or not.
-bool Tiering::run(Job job, Duration limit) {
+bool Tiering::run(Job& job, Duration limit) {
   const Stall stall(clock_, stalls_.save_worst);
   const TimePoint began = clock_.now();
   for (int i = 0; i < kBlocksAtOnce || clock_.now() - began <= limit; ++i) {
@@ -181,14 +180,14 @@ void Tiering::keep_now(SeqId seq, TokenPos length, Duration limit) {
   if (!on() || !sequences_.tree().contains(seq)) return;
   Job job = job_at_once(seq, length, sequences_.length(seq));
   job.durable = sequences_.notes(seq).session.has_value();
-  if (!run(std::move(job), limit)) metrics_.tier_unsaved.Increment();
+  if (!run(job, limit)) metrics_.tier_unsaved.Increment();
 }
 
 bool Tiering::bring_to_host(SeqId seq, Duration limit) {
   if (!on() || !sequences_.tree().contains(seq)) return false;
   Job job = job_at_once(seq, 0, sequences_.length(seq));
   job.room = tier::Tiers::Room::as_is;
-  run(std::move(job), limit);
+  run(job, limit);
   return holds(seq);
 }
 

@@ -129,6 +129,7 @@ TEST_F(TiersBudget, B20_MoreConversationsThanRoomLoseWhatDoesNotFit) {
     EXPECT_LE(with.of_round(round), kLength + kLength / 5);
     EXPECT_GT(without.of_round(round), 4 * kLength);
   }
+  EXPECT_GT(with.cache.at("host").at("evictions").get<int>(), 0);
   expect_within(with, without, budget);
 }
 
