@@ -9,8 +9,17 @@
 
 namespace coppice::api {
 
+// For work whose end nobody has to hear of; the scheduler counts it.
+class Unheard final : public sched::EventSink {
+ public:
+  void on_delta(sched::TextDelta) override {}
+  void on_finished(sched::Finished) override {}
+  void on_failed(Error) override {}
+};
+
 inline sched::Request background_request(sched::Engine& engine, NamespaceId ns, std::string session,
-                                         std::shared_ptr<const Tokens> prompt, std::shared_ptr<sched::EventSink> sink) {
+                                         std::shared_ptr<const Tokens> prompt,
+                                         std::shared_ptr<sched::EventSink> sink = std::make_shared<Unheard>()) {
   sched::Request request;
   request.id = engine.next_id();
   request.placement.ns = ns;
@@ -21,13 +30,5 @@ inline sched::Request background_request(sched::Engine& engine, NamespaceId ns, 
   request.sink = std::move(sink);
   return request;
 }
-
-// For work whose end nobody has to hear of; the scheduler counts it.
-class Unheard final : public sched::EventSink {
- public:
-  void on_delta(sched::TextDelta) override {}
-  void on_finished(sched::Finished) override {}
-  void on_failed(Error) override {}
-};
 
 }  // namespace coppice::api

@@ -36,6 +36,15 @@ class ChatGuess : public testing::Test {
     messages.push_back({{"role", "assistant"}, {"content", answer}});
     return responder;
   }
+  // A third question whose prompt will be guessed wrong; and how many requests there were.
+  std::size_t before_a_wrong_guess() {
+    turn("One?", "1");
+    turn("Two?", "2");
+    // What only the whole conversation shows: it has six messages now, its shortened form five.
+    server.templates.preamble = [](const Json& all) { return all.size() > 5 ? "long;" : ""; };
+    messages.push_back({{"role", "user"}, {"content", "Three?"}});
+    return server.engine.requests.size();
+  }
   double guesses(const std::string& result) {
     const std::string line = "coppice_prompt_guesses_total{result=\"" + result + "\"} ";
     const std::string text = server.metrics.text();
@@ -71,12 +80,7 @@ TEST_F(ChatGuess, B23_GoesOnFromTheLastTurnAndIsConfirmed) {
 }
 
 TEST_F(ChatGuess, AWrongOneIsWithdrawnAndNeverShows) {
-  turn("One?", "1");
-  turn("Two?", "2");
-  // What only the whole conversation shows: it has six messages now, its shortened form five.
-  server.templates.preamble = [](const Json& all) { return all.size() > 5 ? "long;" : ""; };
-  messages.push_back({{"role", "user"}, {"content", "Three?"}});
-  const std::size_t before = server.engine.requests.size();
+  const std::size_t before = before_a_wrong_guess();
   const auto last = server.post("/v1/chat/completions", Json{{"messages", messages}}.dump());
   ASSERT_EQ(server.engine.requests.size(), before + 2);
   EXPECT_EQ(guesses("wrong"), 1);
@@ -114,11 +118,7 @@ TEST_F(ChatGuess, RulesOfOtherAnswersAreNotGuessed) {
 }
 
 TEST_F(ChatGuess, AReplacementThatIsRefusedEndsTheGuessToo) {
-  turn("One?", "1");
-  turn("Two?", "2");
-  server.templates.preamble = [](const Json& all) { return all.size() > 5 ? "long;" : ""; };
-  messages.push_back({{"role", "user"}, {"content", "Three?"}});
-  const std::size_t before = server.engine.requests.size();
+  const std::size_t before = before_a_wrong_guess();
   server.engine.errors[before + 1] = {ErrorKind::overloaded, "full", {}};
   const auto last = server.post("/v1/chat/completions", Json{{"messages", messages}}.dump());
   EXPECT_EQ(last->response.status, 503);

@@ -103,6 +103,13 @@ void add_fields(std::string& form, const Json& body, std::span<const char* const
   }
 }
 
+std::string shape_of(NamespaceId ns, const Json& body) {
+  std::string shape;
+  add(shape, std::to_string(ns.value));
+  add_fields(shape, body, kShapes);
+  return shape;
+}
+
 }  // namespace
 
 Digest digest_of(std::string_view bytes) {
@@ -112,9 +119,7 @@ Digest digest_of(std::string_view bytes) {
 }
 
 Digest answer_shape_digest(NamespaceId ns, const Json& body) {
-  std::string shape;
-  add(shape, std::to_string(ns.value));
-  add_fields(shape, body, kShapes);
+  std::string shape = shape_of(ns, body);
   add_fields(shape, body, kAnswerShapes);
   return digest_of(shape);
 }
@@ -123,10 +128,7 @@ std::vector<Digest> conversation_digests(NamespaceId ns, const Json& body) {
   std::vector<Digest> digests;
   const auto messages = body.find("messages");
   if (messages == body.end() || !messages->is_array()) return digests;
-  std::string shape;
-  add(shape, std::to_string(ns.value));
-  add_fields(shape, body, kShapes);
-  Digest last = digest_of(shape);
+  Digest last = digest_of(shape_of(ns, body));
   for (const Json& message : *messages) digests.push_back(last = chained(last, normal_form(message)));
   return digests;
 }

@@ -87,28 +87,22 @@ Result<void> Exchange::confirm() {
   plan_.format->on_confirmed(whole.prompt, whole.continued);
   if (confirmed->as_guessed) return {};
 
+  if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) return fits;
   const auto wrong = answers_.front().prompt;
   const auto withdrawn = forget_requests();
-  const auto cancel = [&] {
-    for (const RequestId id : withdrawn) services.engine.cancel(id);
-  };
-  if (auto fits = check_prompt(whole.tokens, services.model.n_ctx); !fits) {
-    cancel();
-    return fits;
-  }
   // Where the marks of the guess stand is known up to where it was right.
   const TokenPos right = kv::common_prefix(*wrong, whole.tokens);
   std::erase_if(plan_.placement.pins, [&](const sched::PinWish& pin) { return pin.length > right; });
   plan_.placement.history = history_tokens(whole.tokens, whole.prompt.constraint.generation_prompt, services.tokenizer);
   plan_.prompts.assign(1, std::move(whole.tokens));
   set_output_rules(whole.prompt, services, plan_);
-  auto requests = make_requests();
-  if (!requests) {
-    cancel();
-    return std::unexpected(requests.error());
+  Result<void> submitted;
+  if (auto requests = make_requests()) {
+    for (std::size_t i = 0; i < withdrawn.size(); ++i) (*requests)[i].replaces = withdrawn[i];
+    submitted = submit(*std::move(requests));
+  } else {
+    submitted = std::unexpected(requests.error());
   }
-  for (std::size_t i = 0; i < withdrawn.size(); ++i) (*requests)[i].replaces = withdrawn[i];
-  auto submitted = submit(*std::move(requests));
   for (std::size_t i = n_submitted_; i < withdrawn.size(); ++i) services.engine.cancel(withdrawn[i]);
   return submitted;
 }

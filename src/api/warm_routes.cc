@@ -2,11 +2,13 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "api/any_draft.h"
 #include "api/background_request.h"
 #include "api/fields.h"
+#include "api/message_role.h"
 #include "api/prompts.h"
 #include "api/stable_prefix.h"
 
@@ -22,8 +24,7 @@ struct Expected {
 bool asks_something(const Json& body) {
   const auto messages = body.find("messages");
   if (messages == body.end() || !messages->is_array() || messages->empty()) return true;  // whoever reads it says more
-  const Json& last = messages->back();
-  const Json role = last.is_object() ? last.value("role", Json()) : Json();
+  const std::string_view role = role_of(messages->back());
   return role == "user" || role == "tool";
 }
 
@@ -71,8 +72,7 @@ Result<Inspection> post_warm(const Call& call) {
     placement.ns = expected.ns;
     placement.session = session;
     const sched::Explanation before = inspector.explain(*expected.prompt, placement);
-    const auto submitted =
-        engine.submit(background_request(engine, expected.ns, session, expected.prompt, std::make_shared<Unheard>()));
+    const auto submitted = engine.submit(background_request(engine, expected.ns, session, expected.prompt));
     answer([submitted, session, before] {
       return submitted ? accepted(session, before) : error_response(submitted.error());
     });

@@ -1,9 +1,5 @@
 #include "app/warm_sessions.h"
 
-#include <memory>
-#include <ranges>
-#include <utility>
-
 #include "api/background_request.h"
 #include "obs/log.h"
 
@@ -21,8 +17,7 @@ void start_warm_sessions(const api::Context& context) {
     const auto recent = inspector.recent_prompts(kSessionsMax, tokens_max);
     // The latest comes first: its client is the likeliest to come next.
     for (const sched::RecentPrompt& it : recent) {
-      const auto submitted = engine.submit(
-          api::background_request(engine, it.session.ns, it.session.name, it.prompt, std::make_shared<api::Unheard>()));
+      const auto submitted = engine.submit(api::background_request(engine, it.session.ns, it.session.name, it.prompt));
       if (!submitted) return;  // it is stopping
     }
     if (!recent.empty()) obs::log_info("recent sessions are made ready", "sessions={}", recent.size());
