@@ -14,8 +14,12 @@ void Tally::learn(const CompletionRequest& request, const Vocabulary& vocabulary
 }
 
 void Tally::add(const CompletionRequest& request, const Completion& answer, const Vocabulary& vocabulary) {
-  n_optimum_ += static_cast<std::int64_t>(
-      known_.add(request.prompt, vocabulary.answer, static_cast<std::size_t>(request.n_answer)));
+  add(answer, static_cast<std::int64_t>(
+                  known_.add(request.prompt, vocabulary.answer, static_cast<std::size_t>(request.n_answer))));
+}
+
+void Tally::add(const Completion& answer, std::int64_t optimum) {
+  n_optimum_ += optimum;
   if (answer.n_computed) {
     n_computed_ += *answer.n_computed;
   } else {

@@ -17,6 +17,8 @@ class Tally {
  public:
   // Counts a measured request.
   void add(const CompletionRequest& request, const Completion& answer, const Vocabulary& vocabulary);
+  // One of which it is known what it had to compute.
+  void add(const Completion& answer, std::int64_t optimum);
   // One that only prepares.
   void learn(const CompletionRequest& request, const Vocabulary& vocabulary);
 

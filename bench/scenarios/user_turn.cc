@@ -10,7 +10,6 @@
 #include "scenarios/agent_chat.h"
 #include "scenarios/makers.h"
 #include "scenarios/tally.h"
-#include "stats/summary.h"
 
 namespace coppice::bench {
 namespace {
@@ -68,8 +67,8 @@ Result<Episode> run_user_turn(const UserTurn& p, const Peer& peer, std::uint64_t
   if (!chat) return std::unexpected(chat.error());
   if (const auto said = chat->say(); !said) return std::unexpected(said.error());
   if (const Status s = tool_loop(*chat, p.tools); !s) return std::unexpected(s.error());
-  std::vector<double> first_ms;
-  std::int64_t computed = 0, optimum = 0, prompts = 0;
+  Tally tally;
+  std::int64_t prompts = 0;
   bool all_counted = true;
   for (int round = 0; round < p.rounds; ++round) {
     read_answer(p, peer);
@@ -77,22 +76,15 @@ Result<Episode> run_user_turn(const UserTurn& p, const Peer& peer, std::uint64_t
     if (!said) return std::unexpected(said.error());
     const auto answer = chat->call_tool();  // measured: the first thing that the server does about it
     if (!answer) return std::unexpected(answer.error());
-    first_ms.push_back(answer->first_ms);
-    optimum += static_cast<std::int64_t>(*said);
-    all_counted = all_counted && answer->n_computed && answer->n_prompt;
-    computed += answer->n_computed.value_or(0);
+    tally.add(*answer, static_cast<std::int64_t>(*said));
+    all_counted = all_counted && answer->n_prompt;
     prompts += answer->n_prompt.value_or(0);
     seen = {static_cast<int>(answer->n_prompt.value_or(p.length_max())), static_cast<int>(*said)};
     if (round + 1 == p.rounds) break;
     if (const Status s = tool_loop(*chat, p.tools - 1); !s) return std::unexpected(s.error());
   }
-  Episode episode{{"first_ms_p50", Unit::ms, percentile(first_ms, 0.5)},
-                  {"first_ms_max", Unit::ms, percentile(first_ms, 1)}};
-  if (all_counted) {
-    episode.push_back({"tokens_computed", Unit::tokens, static_cast<double>(computed)});
-    episode.push_back({"tokens_of_prompts", Unit::tokens, static_cast<double>(prompts)});
-  }
-  episode.push_back({"tokens_optimum", Unit::tokens, static_cast<double>(optimum)});
+  Episode episode = tally.measures();
+  if (all_counted) episode.push_back({"tokens_of_prompts", Unit::tokens, static_cast<double>(prompts)});
   return episode;
 }
 
